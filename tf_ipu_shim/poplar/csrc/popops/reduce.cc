@@ -1,4 +1,5 @@
 // Reductions over dimensions. Sums and products of floating point are accumulated in double, then rounded once.
+#pragma GCC optimize("O3,no-trapping-math")  // the loops are vectorised
 #include <algorithm>
 #include <cmath>
 #include <memory>

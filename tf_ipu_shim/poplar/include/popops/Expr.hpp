@@ -60,7 +60,7 @@ class Any {
 // A constant of the C++ type's Poplar type.
 class Const : public Expr {
  public:
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>
   Const(T value) : Const(value, typeOf<T>()) {}
 
   const poplar::Type &getType() const { return type_; }
@@ -68,7 +68,7 @@ class Const : public Expr {
   std::uint64_t getDataForUnsignedIntegral() const;
   std::string printValue() const;
 
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<Const>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new Const(*this)); }
   std::string name(const std::vector<poplar::Tensor> &inputs) const override;
   bool deepEquals(const Expr &other) const override;
   void print(std::ostream &os, unsigned indent = 0, bool prettyPrint = true) const override;
@@ -76,18 +76,14 @@ class Const : public Expr {
  protected:
   template <typename T>
   Const(T value, poplar::Type type)
-      : type_(type), integral_(std::is_integral_v<T>), floating_(static_cast<double>(value)),
-        integer_(integral_ ? static_cast<std::uint64_t>(value) : 0) {}
+      : type_(type), integral_(std::is_integral<T>::value), floating_(static_cast<double>(value)),
+        integer_(std::is_integral<T>::value ? static_cast<std::uint64_t>(value) : 0) {}
 
  private:
+  // A double is a float on the device.
   template <typename T>
   static poplar::Type typeOf() {
-    if constexpr (std::is_same_v<T, bool>) return poplar::BOOL;
-    if constexpr (std::is_floating_point_v<T>) return poplar::FLOAT;
-    if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? poplar::SIGNED_CHAR : poplar::UNSIGNED_CHAR;
-    if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? poplar::SHORT : poplar::UNSIGNED_SHORT;
-    if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? poplar::INT : poplar::UNSIGNED_INT;
-    return std::is_signed_v<T> ? poplar::LONGLONG : poplar::UNSIGNED_LONGLONG;
+    return std::is_floating_point<T>::value ? poplar::FLOAT : poplar::equivalent_device_type<T>().value;
   }
 
   poplar::Type type_;
@@ -100,7 +96,7 @@ class Const : public Expr {
 class ConstHalf : public Const {
  public:
   ConstHalf(float value) : Const(value, poplar::HALF) {}
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<ConstHalf>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new ConstHalf(*this)); }
 };
 
 inline ConstHalf operator""_half(long double value) { return ConstHalf(static_cast<float>(value)); }
@@ -113,7 +109,7 @@ class Cast : public Expr {
   const Expr &getLHS() const { return *operand_; }
   const poplar::Type &getRHSType() const { return type_; }
 
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<Cast>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new Cast(*this)); }
   std::string name(const std::vector<poplar::Tensor> &inputs) const override;
   bool deepEquals(const Expr &other) const override;
   void print(std::ostream &os, unsigned indent = 0, bool prettyPrint = true) const override;
@@ -130,7 +126,7 @@ class PlaceHolder : public Expr {
 
   unsigned getIndex() const { return index_; }
 
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<PlaceHolder>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new PlaceHolder(*this)); }
   std::string name(const std::vector<poplar::Tensor> &inputs) const override;
   bool deepEquals(const Expr &other) const override;
   void print(std::ostream &os, unsigned indent = 0, bool prettyPrint = true) const override;
@@ -149,7 +145,7 @@ class UnaryOp : public Expr {
   UnaryOpType getOpType() const { return type_; }
   const Expr &getArg() const { return *argument_; }
 
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<UnaryOp>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new UnaryOp(*this)); }
   std::string name(const std::vector<poplar::Tensor> &inputs) const override;
   bool deepEquals(const Expr &other) const override;
   void print(std::ostream &os, unsigned indent = 0, bool prettyPrint = true) const override;
@@ -168,7 +164,7 @@ class BinaryOp : public Expr {
   const Expr &getLHS() const { return *left_; }
   const Expr &getRHS() const { return *right_; }
 
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<BinaryOp>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new BinaryOp(*this)); }
   std::string name(const std::vector<poplar::Tensor> &inputs) const override;
   bool deepEquals(const Expr &other) const override;
   void print(std::ostream &os, unsigned indent = 0, bool prettyPrint = true) const override;
@@ -188,7 +184,7 @@ class TernaryOp : public Expr {
   const Expr &getArg1() const { return *second_; }
   const Expr &getArg2() const { return *third_; }
 
-  std::unique_ptr<Expr> clone() const override { return std::make_unique<TernaryOp>(*this); }
+  std::unique_ptr<Expr> clone() const override { return std::unique_ptr<Expr>(new TernaryOp(*this)); }
   std::string name(const std::vector<poplar::Tensor> &inputs) const override;
   bool deepEquals(const Expr &other) const override;
   void print(std::ostream &os, unsigned indent = 0, bool prettyPrint = true) const override;
@@ -251,11 +247,11 @@ inline Neg operator-(const Expr &argument) { return Neg(argument); }
 #define TF_IPU_SHIM_BINARY_EXPRESSION_AND_OPERATOR(Name, OPERATION, SYMBOL)                                  \
   TF_IPU_SHIM_BINARY_EXPRESSION(Name, OPERATION)                                                             \
   inline Name operator SYMBOL(const Expr &left, const Expr &right) { return Name(left, right); }             \
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>                                \
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>                                \
   inline Name operator SYMBOL(const T &left, const Expr &right) {                                            \
     return Name(Const(left), right);                                                                         \
   }                                                                                                          \
-  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>                                \
+  template <typename T, typename = typename std::enable_if<std::is_arithmetic<T>::value>::type>                                \
   inline Name operator SYMBOL(const Expr &left, const T &right) {                                            \
     return Name(left, Const(right));                                                                         \
   }

@@ -5,7 +5,8 @@
 #include <iosfwd>
 #include <popops/ExprOp.hpp>
 
-namespace popops::expr {
+namespace popops {
+namespace expr {
 namespace ostream_ext {
 
 std::ostream &operator<<(std::ostream &os, const UnaryOpType &t);
@@ -13,6 +14,7 @@ std::ostream &operator<<(std::ostream &os, const BinaryOpType &t);
 std::ostream &operator<<(std::ostream &os, const TernaryOpType &t);
 
 }  // namespace ostream_ext
-}  // namespace popops::expr
+}  // namespace expr
+}  // namespace popops
 
 #endif

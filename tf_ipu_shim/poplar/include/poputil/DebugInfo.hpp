@@ -23,20 +23,32 @@ poplar::ProfileValue toProfileValue(const poplar::OptionFlags &options);
 poplar::ProfileValue toProfileValue(const poplar::ComputeSet &computeSet);
 poplar::ProfileValue toProfileValue(const poplar::Type &type);
 
-// Numbers, texts and enumerations by their value, other types by their name. Specialise it for types of your own.
+namespace detail {
+
+template <typename T>
+poplar::ProfileValue valueOf(const T &value, std::true_type /* a number or enumeration */) {
+  return poplar::ProfileValue(static_cast<double>(value));
+}
+template <typename T>
+poplar::ProfileValue valueOf(const T &value, std::false_type) {
+  (void)value;
+  return poplar::ProfileValue(std::string("<") + typeid(T).name() + ">");
+}
+
+}  // namespace detail
+
+// Numbers and enumerations by their value, other types by their name. Specialise it for types of your own.
 template <typename T>
 poplar::ProfileValue toProfileValue(const T &value) {
-  if constexpr (std::is_same_v<T, bool>)
-    return poplar::ProfileValue(value ? "true" : "false");
-  else if constexpr (std::is_arithmetic_v<T>)
-    return poplar::ProfileValue(static_cast<double>(value));
-  else if constexpr (std::is_enum_v<T>)
-    return poplar::ProfileValue(static_cast<double>(static_cast<long long>(value)));
-  else if constexpr (std::is_convertible_v<T, std::string>)
-    return poplar::ProfileValue(std::string(value));
-  else
-    return poplar::ProfileValue(std::string("<") + typeid(T).name() + ">");
+  return detail::valueOf(
+      value, std::integral_constant<bool, std::is_arithmetic<T>::value || std::is_enum<T>::value>());
 }
+
+inline poplar::ProfileValue toProfileValue(const bool &value) {
+  return poplar::ProfileValue(value ? "true" : "false");
+}
+inline poplar::ProfileValue toProfileValue(const std::string &value) { return poplar::ProfileValue(value); }
+inline poplar::ProfileValue toProfileValue(const char *value) { return poplar::ProfileValue(value); }
 
 template <typename T>
 poplar::ProfileValue toProfileValue(const std::vector<T> &values) {
@@ -96,7 +108,8 @@ std::vector<ArgType> nameValues(const char *list, const Values &...values) {
   const auto names = splitNames(list);
   std::vector<ArgType> result;
   std::size_t index = 0;
-  (result.emplace_back(names.at(index++), toProfileValue(values)), ...);
+  const int expansion[] = {(result.emplace_back(names.at(index++), toProfileValue(values)), 0)...};
+  (void)expansion;
   return result;
 }
 

@@ -43,13 +43,22 @@ struct VertexTemplateToString<const char *> {
 template <>
 struct VertexTemplateToString<char *> : VertexTemplateToString<const char *> {};
 
+namespace detail {
+
+inline std::string joinParameters() { return ""; }
+
+template <typename First, typename... Rest>
+std::string joinParameters(const First &first, const Rest &...rest) {
+  using T = typename std::decay<const First &>::type;
+  return "," + VertexTemplateToString<T>::to_string(first) + joinParameters(rest...);
+}
+
+}  // namespace detail
+
 template <typename... Arguments>
-inline std::string templateVertex(const std::string &name, Arguments &&...arguments) {
-  std::string parameters;
-  ((parameters += parameters.empty() ? "<" : ",",
-    parameters += VertexTemplateToString<std::decay_t<Arguments>>::to_string(arguments)),
-   ...);
-  return parameters.empty() ? name : name + parameters + ">";
+inline std::string templateVertex(const std::string &name, const Arguments &...arguments) {
+  const std::string parameters = detail::joinParameters(arguments...);
+  return parameters.empty() ? name : name + "<" + parameters.substr(1) + ">";
 }
 
 }  // namespace poputil

@@ -7,16 +7,17 @@
 #include <poputil/exceptions.hpp>
 #include <type_traits>
 
-namespace popops::detail {
+namespace popops {
+namespace detail {
 
 template <typename T>
-using IfNumber = std::enable_if_t<poplar::TypeTraits::isSimpleType<T>()>;
+using IfNumber = typename std::enable_if<poplar::TypeTraits::isSimpleType<T>()>::type;
 
 // Whether a number of type T may stand beside a tensor of `type`: floating point beside floating point, else its own.
 template <typename T>
 bool mayStandBeside(const poplar::Type &type) {
-  if constexpr (std::is_integral_v<T>) return type == poplar::equivalent_device_type<T>().value;
-  return type == poplar::FLOAT || type == poplar::HALF;
+  return std::is_integral<T>::value ? type == poplar::equivalent_device_type<T>().value
+                                    : type == poplar::FLOAT || type == poplar::HALF;
 }
 
 // The number as a scalar constant of the tensor's type, on tile 0.
@@ -33,6 +34,7 @@ poplar::Tensor constantLike(poplar::Graph &graph, const poplar::Tensor &tensor, 
   return constant;
 }
 
-}  // namespace popops::detail
+}  // namespace detail
+}  // namespace popops
 
 #endif

@@ -4,12 +4,14 @@
 
 #include <popops/ExprOp.hpp>
 
-namespace popops::detail {
+namespace popops {
+namespace detail {
 
 const char *nameOf(expr::UnaryOpType op);
 const char *nameOf(expr::BinaryOpType op);
 const char *nameOf(expr::TernaryOpType op);
 
-}  // namespace popops::detail
+}  // namespace detail
+}  // namespace popops
 
 #endif

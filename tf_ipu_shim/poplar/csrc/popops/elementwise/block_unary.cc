@@ -1,4 +1,5 @@
 // Loops of the operations with one operand.
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math")  // the loops are vectorised
 #include "block_arithmetic.hpp"
 
 namespace popops::detail {

@@ -1,4 +1,5 @@
 // Conversions of blocks between element types.
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math")  // the loops are vectorised
 #include <poputil/detail/elements.hpp>
 
 #include "block_functions.hpp"

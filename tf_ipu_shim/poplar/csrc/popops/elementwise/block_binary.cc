@@ -1,4 +1,5 @@
 // Loops of the operations with two and three operands.
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math")  // the loops are vectorised
 #include <algorithm>
 
 #include "block_arithmetic.hpp"

@@ -1,0 +1,208 @@
+// Products of matrices.
+#include <poplin/MatMul.hpp>
+#include <popops/ScaledAdd.hpp>
+#include <poputil/detail/kernels.hpp>
+#include <poputil/detail/matrices.hpp>
+
+namespace poplin {
+
+namespace {
+
+using poplar::OptionFlags;
+using poplar::Tensor;
+using poputil::detail::fail;
+using poputil::detail::KernelArguments;
+using Shape = std::vector<std::size_t>;
+
+// The sizes of a grouped product.
+struct Sizes {
+  std::size_t groups, rows, depth, columns;
+};
+
+Sizes sizesOf(const Shape &a, const Shape &b, std::size_t rank) {
+  const auto describe = [&] { return poputil::detail::describeShape(a) + " times " + poputil::detail::describeShape(b); };
+  if (a.size() != rank || b.size() != rank)
+    fail("poplin::matMul", "the product is " + describe() + "; expected tensors of rank " + std::to_string(rank),
+         "Reshape them");
+  const Shape left(a.end() - 2, a.end()), right(b.end() - 2, b.end());
+  if (left[1] != right[0] || (rank == 3 && a[0] != b[0]))
+    fail("poplin::matMul", "the product is " + describe(), "Pass matrices whose inner dimensions are equal");
+  return {rank == 3 ? a[0] : 1, left[0], left[1], right[1]};
+}
+
+Shape resultShape(const Sizes &sizes, std::size_t rank) {
+  return rank == 3 ? Shape{sizes.groups, sizes.rows, sizes.columns} : Shape{sizes.rows, sizes.columns};
+}
+
+void checkTypes(const Tensor &A, const Tensor &B, const poplar::Type &out) {
+  if (!poputil::detail::isFloating(A.elementType()) || A.elementType() != B.elementType() ||
+      !poputil::detail::isFloating(out))
+    fail("poplin::matMul", "the types are " + poputil::detail::typeName(A.elementType()) + ", " +
+         poputil::detail::typeName(B.elementType()) + " and " + poputil::detail::typeName(out) +
+         "; expected float or half, the same for both operands", "Cast the tensors");
+}
+
+void addMatMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, const Tensor &out, std::size_t rank,
+               poplar::program::Sequence &prog, const poplar::DebugContext &debugContext) {
+  checkTypes(A, B, out.elementType());
+  const auto sizes = sizesOf(A.shape(), B.shape(), rank);
+  if (out.shape() != resultShape(sizes, rank))
+    fail("poplin::matMul", "the output has the shape " + poputil::detail::describeShape(out.shape()) + "; expected " +
+         poputil::detail::describeShape(resultShape(sizes, rank)), "Pass an output of that shape");
+  const auto in_type = A.elementType(), out_type = out.elementType();
+  poputil::detail::addKernelIfAny(
+      graph, prog, {debugContext, "matMul"}, {A, B}, {out}, [sizes, in_type, out_type](const KernelArguments &arguments) {
+        const auto a_size = sizes.rows * sizes.depth, b_size = sizes.depth * sizes.columns;
+        std::vector<float> a_floats, b_floats, c_floats;
+        const auto *a = static_cast<const float *>(arguments.inputs[0]);
+        const auto *b = static_cast<const float *>(arguments.inputs[1]);
+        if (in_type == poplar::HALF) {
+          a_floats = poputil::detail::readFloats(in_type, a, sizes.groups * a_size);
+          b_floats = poputil::detail::readFloats(in_type, b, sizes.groups * b_size);
+          a = a_floats.data();
+          b = b_floats.data();
+        }
+        auto *c = static_cast<float *>(arguments.outputs[0]);
+        const auto c_size = sizes.rows * sizes.columns;
+        if (out_type == poplar::HALF) {
+          c_floats.resize(sizes.groups * c_size);
+          c = c_floats.data();
+        }
+        // Rows of all groups are shared among the host's cores.
+        const auto grain = std::max<std::size_t>(262144 / std::max<std::size_t>(sizes.depth * sizes.columns, 1), 1);
+        poplar::detail::parallelFor(sizes.groups * sizes.rows, grain, [&](std::size_t begin, std::size_t end) {
+          while (begin != end) {
+            const auto group = begin / sizes.rows, row = begin % sizes.rows;
+            const auto rows = std::min(end - begin, sizes.rows - row);
+            poputil::detail::multiply(a + begin * sizes.depth, b + group * b_size, c + begin * sizes.columns, rows,
+                                      sizes.depth, sizes.columns);
+            begin += rows;
+          }
+        });
+        if (out_type == poplar::HALF)
+          poputil::detail::writeFloats(out_type, c, arguments.outputs[0], c_floats.size());
+      });
+}
+
+Tensor createResult(poplar::Graph &graph, const Tensor &A, const Tensor &B, const poplar::Type &type, std::size_t rank,
+                    const poplar::DebugContext &debugContext) {
+  const auto shape = resultShape(sizesOf(A.shape(), B.shape(), rank), rank);
+  return poputil::detail::createLinear(graph, type, shape, {debugContext, "matMul/Out"});
+}
+
+void addAccumulation(poplar::Graph &graph, const Tensor &C, const Tensor &k, const Tensor &A, const Tensor &B,
+                     std::size_t rank, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext) {
+  const auto product = createResult(graph, A, B, poplar::FLOAT, rank, debugContext);
+  addMatMul(graph, A, B, product, rank, prog, debugContext);
+  popops::scaledAddTo(graph, C, product, k, prog, {debugContext, "matMulAcc"});
+}
+
+Tensor scale(poplar::Graph &graph, float k, const poplar::DebugContext &debugContext) {
+  return poputil::detail::constantScalar(graph, poplar::FLOAT, k, debugContext);
+}
+
+}  // namespace
+
+Tensor matMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, poplar::program::Sequence &prog,
+              const poplar::Type &outputType, const poplar::DebugContext &debugContext, const OptionFlags &,
+              PlanningCache *) {
+  const auto out = createResult(graph, A, B, outputType, 2, debugContext);
+  addMatMul(graph, A, B, out, 2, prog, debugContext);
+  return out;
+}
+
+Tensor matMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, poplar::program::Sequence &prog,
+              const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *cache) {
+  return matMul(graph, A, B, prog, A.elementType(), debugContext, options, cache);
+}
+
+void matMulWithOutput(poplar::Graph &graph, const Tensor &A, const Tensor &B, Tensor &out,
+                      poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
+                      PlanningCache *) {
+  addMatMul(graph, A, B, out, 2, prog, debugContext);
+}
+
+Tensor matMulGrouped(poplar::Graph &graph, const Tensor &A, const Tensor &B, poplar::program::Sequence &prog,
+                     const poplar::Type &outputType, const poplar::DebugContext &debugContext, const OptionFlags &,
+                     PlanningCache *) {
+  const auto out = createResult(graph, A, B, outputType, 3, debugContext);
+  addMatMul(graph, A, B, out, 3, prog, debugContext);
+  return out;
+}
+
+void matMulGroupedWithOutput(poplar::Graph &graph, const Tensor &A, const Tensor &B, Tensor &out,
+                             poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
+                             const OptionFlags &, PlanningCache *) {
+  addMatMul(graph, A, B, out, 3, prog, debugContext);
+}
+
+void matMulAcc(poplar::Graph &graph, const Tensor &C, float k, const Tensor &A, const Tensor &B,
+               poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
+               PlanningCache *) {
+  addAccumulation(graph, C, scale(graph, k, debugContext), A, B, 2, prog, debugContext);
+}
+
+void matMulAcc(poplar::Graph &graph, const Tensor &C, const Tensor &k, const Tensor &A, const Tensor &B,
+               poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
+               PlanningCache *) {
+  addAccumulation(graph, C, k, A, B, 2, prog, debugContext);
+}
+
+void matMulGroupedAcc(poplar::Graph &graph, const Tensor &C, float k, const Tensor &A, const Tensor &B,
+                      poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
+                      PlanningCache *) {
+  addAccumulation(graph, C, scale(graph, k, debugContext), A, B, 3, prog, debugContext);
+}
+
+void matMulGroupedAcc(poplar::Graph &graph, const Tensor &C, const Tensor &k, const Tensor &A, const Tensor &B,
+                      poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
+                      PlanningCache *) {
+  addAccumulation(graph, C, k, A, B, 3, prog, debugContext);
+}
+
+// The functions that create a tensor of a product, of two types or of one.
+#define CREATE_FOR_PRODUCT(name, TYPE, SHAPE)                                                                      \
+  Tensor name(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &outputType,                 \
+              const Shape &aShape, const Shape &bShape, const poplar::DebugContext &debugContext,                  \
+              const OptionFlags &, PlanningCache *) {                                                              \
+    (void)inputType, (void)outputType, (void)aShape, (void)bShape;                                                 \
+    return poputil::detail::createLinear(graph, TYPE, SHAPE, debugContext);                                        \
+  }
+#define CREATE_FOR_PRODUCT_OF_ONE_TYPE(name)                                                                       \
+  Tensor name(poplar::Graph &graph, const poplar::Type &dataType, const Shape &aShape, const Shape &bShape,        \
+              const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *cache) {        \
+    return name(graph, dataType, dataType, aShape, bShape, debugContext, options, cache);                          \
+  }
+
+CREATE_FOR_PRODUCT(createMatMulInputLHS, inputType, aShape)
+CREATE_FOR_PRODUCT(createMatMulInputRHS, inputType, bShape)
+CREATE_FOR_PRODUCT(createMatMulOutput, outputType, resultShape(sizesOf(aShape, bShape, 2), 2))
+CREATE_FOR_PRODUCT(createMatMulGroupedInputLHS, inputType, aShape)
+CREATE_FOR_PRODUCT(createMatMulGroupedInputRHS, inputType, bShape)
+CREATE_FOR_PRODUCT(createMatMulGroupedOutput, outputType, resultShape(sizesOf(aShape, bShape, 3), 3))
+CREATE_FOR_PRODUCT_OF_ONE_TYPE(createMatMulInputLHS)
+CREATE_FOR_PRODUCT_OF_ONE_TYPE(createMatMulInputRHS)
+CREATE_FOR_PRODUCT_OF_ONE_TYPE(createMatMulOutput)
+#undef CREATE_FOR_PRODUCT_OF_ONE_TYPE
+#undef CREATE_FOR_PRODUCT
+
+Tensor preArrangeMatMulInputRHS(poplar::Graph &, const Shape &, const Tensor &B, poplar::program::Sequence &,
+                                const poplar::Type &, const poplar::DebugContext &, const OptionFlags &,
+                                PlanningCache *) {
+  return B;
+}
+
+Tensor preArrangeMatMulInputRHS(poplar::Graph &, const Shape &, const Tensor &B, poplar::program::Sequence &,
+                                const poplar::DebugContext &, const OptionFlags &, PlanningCache *) {
+  return B;
+}
+
+Tensor preArrangeMatMulGroupedInputRHS(poplar::Graph &, const Shape &, const Tensor &B, poplar::program::Sequence &,
+                                       const poplar::Type &, const poplar::DebugContext &, const OptionFlags &,
+                                       PlanningCache *) {
+  return B;
+}
+
+Tensor transposeGroupedMatrix(const Tensor &A) { return A.dimShuffle({0, 2, 1}); }
+
+}  // namespace poplin

@@ -1,0 +1,152 @@
+// Normalisation by the statistics of channels.
+#include <poplin/Norms.hpp>
+#include <popops/ElementWise.hpp>
+#include <popops/Reduce.hpp>
+#include <poputil/detail/kernels.hpp>
+
+namespace poplin {
+
+namespace {
+
+using poplar::Tensor;
+using poplar::program::Sequence;
+using popops::expr::_1;
+using popops::expr::_2;
+using popops::expr::_3;
+using popops::expr::_4;
+using popops::expr::Any;
+using popops::expr::Expr;
+using Shape = std::vector<std::size_t>;
+
+// All dimensions but that of the channels.
+Shape otherDims(const Tensor &acts) {
+  if (acts.rank() < 2)
+    poputil::detail::fail("poplin::norm", "the activations have the shape " +
+                          poputil::detail::describeShape(acts.shape()), "Pass {batch, channels, field...}");
+  Shape dims{0};
+  for (std::size_t dim = 2; dim < acts.rank(); ++dim) dims.push_back(dim);
+  return dims;
+}
+
+// A value for each channel, as a tensor that broadcasts to the activations.
+Tensor perChannel(const Tensor &values, const Tensor &acts) {
+  Shape shape(acts.rank(), 1);
+  shape.at(1) = values.numElements();
+  return values.reshape(shape);
+}
+
+Any inFloat(const Expr &operand) { return popops::expr::Cast(operand, poplar::FLOAT); }
+
+// The expression computed in float, in the type of the first tensor.
+Tensor mapInFloat(poplar::Graph &graph, const Expr &expression, const std::vector<Tensor> &tensors, Sequence &prog,
+                  const poplar::DebugContext &debugContext) {
+  return popops::map(graph, popops::expr::Cast(expression, tensors.front().elementType()), tensors, prog, debugContext);
+}
+
+// The sum over all but the channels, in float.
+Tensor sumChannels(poplar::Graph &graph, const Tensor &tensor, popops::Operation op, Sequence &prog,
+                   const poplar::DebugContext &debugContext) {
+  return popops::reduce(graph, tensor, poplar::FLOAT, otherDims(tensor), {op}, prog, debugContext);
+}
+
+Tensor productInFloat(poplar::Graph &graph, const Tensor &a, const Tensor &b, Sequence &prog,
+                      const poplar::DebugContext &debugContext) {
+  return popops::map(graph, popops::expr::Mul(inFloat(_1), inFloat(_2)), {a, b}, prog, debugContext);
+}
+
+std::size_t countPerChannel(const Tensor &acts) { return acts.numElements() / acts.dim(1); }
+
+}  // namespace
+
+Tensor createNormGamma(poplar::Graph &graph, const Tensor &acts, const poplar::Type &type,
+                       const poplar::DebugContext &debugContext) {
+  return poputil::createBroadcastOperand(graph, acts, type, 1, false, {debugContext, "gamma"});
+}
+
+Tensor createNormGamma(poplar::Graph &graph, const Tensor &acts, const poplar::DebugContext &debugContext) {
+  return createNormGamma(graph, acts, acts.elementType(), debugContext);
+}
+
+Tensor createNormBeta(poplar::Graph &graph, const Tensor &acts, const poplar::Type &type,
+                      const poplar::DebugContext &debugContext) {
+  return poputil::createBroadcastOperand(graph, acts, type, 1, false, {debugContext, "beta"});
+}
+
+Tensor createNormBeta(poplar::Graph &graph, const Tensor &acts, const poplar::DebugContext &debugContext) {
+  return createNormBeta(graph, acts, acts.elementType(), debugContext);
+}
+
+std::pair<Tensor, Tensor> createNormParams(poplar::Graph &graph, const Tensor &acts,
+                                           const poplar::DebugContext &debugContext) {
+  return {createNormGamma(graph, acts, debugContext), createNormBeta(graph, acts, debugContext)};
+}
+
+std::pair<Tensor, Tensor> normStatistics(poplar::Graph &graph, const Tensor &acts, float eps, Sequence &prog,
+                                         bool unbiasedVarEstimate, bool, const poplar::Type &,
+                                         const poplar::DebugContext &debugContext) {
+  using namespace popops::expr;
+  const poplar::DebugContext name{debugContext, "normStatistics"};
+  const auto count = static_cast<float>(countPerChannel(acts));
+  const auto divisor = unbiasedVarEstimate && count > 1 ? count - 1 : count;
+  const auto mean = sumChannels(graph, acts, popops::Operation::ADD, prog, name);
+  popops::mapInPlace(graph, Divide(_1, Const(count)), {mean}, prog, name);
+  const auto deviations = popops::map(graph, Sub(inFloat(_1), _2), {acts, perChannel(mean, acts)}, prog, name);
+  const auto inverse = sumChannels(graph, deviations, popops::Operation::SQUARE_ADD, prog, name);
+  popops::mapInPlace(graph, VarianceToInvStdDev(Divide(_1, Const(divisor)), Const(eps)), {inverse}, prog, name);
+  const auto type = acts.elementType();
+  return {popops::map(graph, popops::expr::Cast(_1, type), {mean}, prog, name),
+          popops::map(graph, popops::expr::Cast(_1, type), {inverse}, prog, name)};
+}
+
+Tensor normWhiten(poplar::Graph &graph, const Tensor &acts, const Tensor &mean, const Tensor &iStdDev, Sequence &prog,
+                  const poplar::DebugContext &debugContext) {
+  using namespace popops::expr;
+  return mapInFloat(graph, Mul(Sub(inFloat(_1), inFloat(_2)), inFloat(_3)),
+                    {acts, perChannel(mean, acts), perChannel(iStdDev, acts)}, prog, {debugContext, "normWhiten"});
+}
+
+Tensor normalise(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor &gamma, const Tensor &beta,
+                 Sequence &prog, const poplar::DebugContext &debugContext) {
+  using namespace popops::expr;
+  return mapInFloat(graph, Add(Mul(inFloat(_1), inFloat(_2)), inFloat(_3)),
+                    {actsWhitened, perChannel(gamma, actsWhitened), perChannel(beta, actsWhitened)}, prog,
+                    {debugContext, "normalise"});
+}
+
+std::pair<Tensor, Tensor> normParamGradients(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor &gradsIn,
+                                             Sequence &prog, const poplar::Type &,
+                                             const poplar::DebugContext &debugContext) {
+  const poplar::DebugContext name{debugContext, "normParamGradients"};
+  const auto product = productInFloat(graph, actsWhitened, gradsIn, prog, name);
+  const auto type = actsWhitened.elementType();
+  const auto dims = otherDims(actsWhitened);
+  return {popops::reduce(graph, product, type, dims, {popops::Operation::ADD}, prog, name),
+          popops::reduce(graph, gradsIn, type, dims, {popops::Operation::ADD}, prog, name)};
+}
+
+Tensor normGradients(poplar::Graph &graph, const Tensor &gradsIn, const Tensor &gamma, Sequence &prog,
+                     const poplar::DebugContext &debugContext) {
+  return mapInFloat(graph, popops::expr::Mul(inFloat(_1), inFloat(_2)), {gradsIn, perChannel(gamma, gradsIn)}, prog,
+                    {debugContext, "normGradients"});
+}
+
+Tensor normStatisticsGradients(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor &gradsIn,
+                               const Tensor &invStdDev, Sequence &prog, const poplar::Type &,
+                               const poplar::DebugContext &debugContext) {
+  using namespace popops::expr;
+  const poplar::DebugContext name{debugContext, "normStatisticsGradients"};
+  const Const count(static_cast<float>(countPerChannel(actsWhitened)));
+  const auto product = productInFloat(graph, actsWhitened, gradsIn, prog, name);
+  const auto along = sumChannels(graph, product, popops::Operation::ADD, prog, name);
+  const auto sum = sumChannels(graph, gradsIn, popops::Operation::ADD, prog, name);
+  // (g - mean(g) - w * mean(g * w)) / deviation, for the whitened activations w.
+  const auto through_mean = Divide(_3, count);
+  const auto through_variance = Mul(inFloat(_2), Divide(_4, count));
+  const auto result = Mul(Sub(Sub(inFloat(_1), through_mean), through_variance), inFloat(PlaceHolder(5)));
+  return mapInFloat(graph, result,
+                    {gradsIn, actsWhitened, perChannel(sum, gradsIn), perChannel(along, gradsIn),
+                     perChannel(invStdDev, gradsIn)},
+                    prog, name);
+}
+
+}  // namespace poplin

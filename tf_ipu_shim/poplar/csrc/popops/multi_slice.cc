@@ -1,0 +1,362 @@
+// Slices of one dimension at many indices, and updates of them, in groups.
+#include <algorithm>
+#include <cstring>
+#include <ostream>
+#include <popops/DynamicSlice.hpp>
+#include <poputil/OptionParsing.hpp>
+#include <poputil/detail/kernels.hpp>
+#include <sstream>
+
+namespace popops {
+
+namespace {
+
+using poplar::Tensor;
+using poputil::detail::Arithmetic;
+using poputil::detail::fail;
+using poputil::detail::KernelArguments;
+using Shape = std::vector<std::size_t>;
+
+// Row-major table of `groups` times `outer` times `entries` times `inner`, and `lookups` slices of `size` entries.
+struct Table {
+  std::size_t groups, lookups, outer, entries, inner, size;
+  bool remap = false;
+
+  std::size_t sliceElements() const { return outer * size * inner; }
+
+  // Calls `visit` with the offsets of each run in the table and in the slices, for the lookups of one group. A lookup
+  // outside of the table is skipped.
+  template <class Visit>
+  void forEachRun(const std::uint32_t *indices, std::size_t group, Visit visit) const {
+    for (std::size_t lookup = 0; lookup != lookups; ++lookup) {
+      std::size_t index = indices[group * lookups + lookup];
+      if (index + size > entries) {
+        if (!remap) continue;
+        index = 0;
+      }
+      for (std::size_t o = 0; o != outer; ++o)
+        visit(((group * outer + o) * entries + index) * inner,
+              (group * lookups + lookup) * sliceElements() + o * size * inner, size * inner);
+    }
+  }
+};
+
+// The grouped forms of a table, slices and indices.
+struct Lookup {
+  Table table;
+  Tensor indices;
+  Shape sliceShape;
+};
+
+bool remaps(const std::string &function, const poplar::OptionFlags &options) {
+  bool remap = false;
+  const poplibs::OptionSpec spec{{"remapOutOfBoundIndices", poplibs::OptionHandler::createWithBool(remap)}};
+  try {
+    for (const auto &[name, value] : options) spec.parse(name, value, true);
+  } catch (const poplar::invalid_option &error) {
+    fail(function, error.what(), "Pass true or false");
+  }
+  return remap;
+}
+
+Lookup describe(const std::string &function, const Tensor &t, const Tensor &offsets, const Shape &dims,
+                const Shape &sizes, const poplar::OptionFlags &options) {
+  if (dims.size() != 1 || sizes.size() != 1)
+    fail(function, "dims and sizes have " + std::to_string(dims.size()) + " and " + std::to_string(sizes.size()) +
+         " elements; expected 1", "Slice one dimension");
+  if (t.rank() < 2 || dims[0] + 1 >= t.rank() || offsets.rank() < 2 || offsets.dim(0) != t.dim(0))
+    fail(function, "the tensor has the shape " + poputil::detail::describeShape(t.shape()) + " and the offsets " +
+         poputil::detail::describeShape(offsets.shape()), "Pass offsets of the shape {number of slices, 1}");
+  if (offsets.elementType() != poplar::UNSIGNED_INT && offsets.elementType() != poplar::INT)
+    fail(function, "the offsets have the type " + poputil::detail::typeName(offsets.elementType()) +
+         "; expected unsigned int", "Cast them");
+  const auto whole = t.shape();
+  const auto around = poputil::detail::around(Shape(whole.begin() + 1, whole.end()), dims[0]);
+  if (sizes[0] > around.size) fail(function, "a slice is longer than the dimension", "Pass a smaller size");
+  Lookup lookup;
+  lookup.table = {whole[0], offsets.numElements() / std::max<std::size_t>(whole[0], 1), around.outer, around.size,
+                  around.inner, sizes[0], remaps(function, options)};
+  lookup.indices = offsets.flatten();
+  lookup.sliceShape = whole;
+  lookup.sliceShape[dims[0] + 1] = sizes[0];
+  lookup.sliceShape.insert(lookup.sliceShape.begin() + 1, lookup.table.lookups);
+  return lookup;
+}
+
+void checkSlices(const std::string &function, const Lookup &lookup, const Tensor &t, const Tensor &s) {
+  if (s.shape() != lookup.sliceShape || s.elementType() != t.elementType())
+    fail(function, "the slices have the shape " + poputil::detail::describeShape(s.shape()) + " and the type " +
+         poputil::detail::typeName(s.elementType()) + "; expected " +
+         poputil::detail::describeShape(lookup.sliceShape) + " and " + poputil::detail::typeName(t.elementType()),
+         "Pass slices of that shape and type");
+}
+
+Tensor constantIndices(poplar::Graph &graph, poplar::ArrayRef<unsigned> offsets,
+                       const poplar::DebugContext &debugContext) {
+  const auto indices =
+      graph.addConstant(poplar::UNSIGNED_INT, {offsets.size(), 1}, offsets, {debugContext, "offsets"});
+  graph.setTileMapping(indices, 0);
+  return indices;
+}
+
+// Combines elements with their updates; halves are combined in float and rounded at the end.
+template <class Combine>
+void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &t, const Tensor &s,
+               const Tensor &offsets, const Tensor *scale, const Shape &dims, const Shape &sizes,
+               poplar::program::Sequence &prog, const poplar::OptionFlags &options,
+               const poplar::DebugContext &debugContext, Combine combine) {
+  const auto lookup = describe(function, t, offsets, dims, sizes, options);
+  checkSlices(function, lookup, t, s);
+  std::vector<Tensor> inputs{s, lookup.indices};
+  const auto type = t.elementType();
+  const auto scale_type = scale != nullptr ? scale->elementType() : type;
+  if (scale != nullptr) {
+    if (scale->numElements() != 1) fail(function, "the scale is not a scalar", "Pass one element");
+    inputs.push_back(scale->flatten());
+  }
+  const auto update = [table = lookup.table, type, scale_type, scaled = scale != nullptr,
+                       combine](const KernelArguments &arguments) {
+    poputil::detail::visitType(type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      using A = Arithmetic<T>;
+      A factor = A(1);
+      if (scaled)
+        poputil::detail::visitType(scale_type, [&](auto scale_tag) {
+          using S = typename decltype(scale_tag)::type;
+          factor = static_cast<A>(poputil::detail::load(*static_cast<const S *>(arguments.inputs[2])));
+        });
+      const auto *slices = static_cast<const T *>(arguments.inputs[0]);
+      const auto *indices = static_cast<const std::uint32_t *>(arguments.inputs[1]);
+      auto *out = static_cast<T *>(arguments.outputs[0]);
+      poplar::detail::parallelFor(table.groups, 1, [&](std::size_t begin, std::size_t end) {
+        const auto elements = table.outer * table.entries * table.inner;
+        for (; begin != end; ++begin) {
+          const auto first = begin * elements;
+          std::vector<float> wide;
+          if constexpr (std::is_same_v<T, poputil::detail::Half>)
+            wide = poputil::detail::readFloats(poplar::HALF, out + first, elements);
+          table.forEachRun(indices, begin, [&](std::size_t whole, std::size_t part, std::size_t run) {
+            for (std::size_t i = 0; i != run; ++i) {
+              const auto value = poputil::detail::load(slices[part + i]);
+              if constexpr (std::is_same_v<T, poputil::detail::Half>)
+                wide[whole - first + i] = combine(wide[whole - first + i], value, factor);
+              else
+                out[whole + i] = static_cast<T>(combine(out[whole + i], value, factor));
+            }
+          });
+          if constexpr (std::is_same_v<T, poputil::detail::Half>)
+            poputil::detail::writeFloats(poplar::HALF, wide.data(), out + first, elements);
+        }
+      });
+    });
+  };
+  poputil::detail::addKernelIfAny(graph, prog, {debugContext, "multiUpdate"}, inputs, {t}, update);
+}
+
+constexpr auto replaceValue = [](auto, auto value, auto) { return value; };
+constexpr auto addValue = [](auto before, auto value, auto factor) { return before + value * factor; };
+constexpr auto maxValue = [](auto before, auto value, auto) { return before > value ? before : value; };
+constexpr auto multiplyValue = [](auto before, auto value, auto) { return before * value; };
+
+Shape sliceShape(Shape shape, const Shape &dims, const Shape &sizes, std::size_t numIndices) {
+  if (dims.size() != sizes.size())
+    fail("popops::createSliceTensor", "dims and sizes have different lengths", "Pass a size for each dimension");
+  for (std::size_t i = 0; i != dims.size(); ++i) shape.at(dims[i]) = sizes[i];
+  shape.insert(shape.begin(), numIndices);
+  return shape;
+}
+
+Shape grouped(Shape shape, std::size_t groups) {
+  shape.insert(shape.begin(), groups);
+  return shape;
+}
+
+}  // namespace
+
+std::ostream &operator<<(std::ostream &os, const SlicePlan &plan) { return os << "SlicePlan" << plan.description_; }
+
+Tensor createSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &,
+                             const Shape &, std::size_t minGrainSize, const poplar::DebugContext &debugContext) {
+  const auto tensor = graph.addVariable(type, shape, debugContext);
+  if (minGrainSize == 0) poputil::mapTensorLinearly(graph, tensor);
+  else poputil::mapTensorLinearly(graph, tensor, minGrainSize, minGrainSize);
+  return tensor;
+}
+
+Tensor createSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &dims,
+                             const Shape &sizes, const SlicePlan &, const poplar::OptionFlags &,
+                             const poplar::DebugContext &debugContext) {
+  return createSliceableTensor(graph, type, shape, dims, sizes, 0, debugContext);
+}
+
+Tensor createGroupedSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const std::size_t groupSize,
+                                    const Shape &shape, const Shape &dims, const Shape &sizes, const SlicePlan &,
+                                    const poplar::OptionFlags &, const poplar::DebugContext &debugContext) {
+  return createSliceableTensor(graph, type, grouped(shape, groupSize), dims, sizes, 0, debugContext);
+}
+
+Tensor createSliceTensor(poplar::Graph &graph, const Tensor &t, const Shape &dims, const Shape &sizes,
+                         std::size_t numIndices, const poplar::DebugContext &debugContext) {
+  return createSliceTensor(graph, t.elementType(), t.shape(), dims, sizes, numIndices, {}, {}, debugContext);
+}
+
+Tensor createSliceTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &dims,
+                         const Shape &sizes, std::size_t numIndices, const SlicePlan &, const poplar::OptionFlags &,
+                         const poplar::DebugContext &debugContext) {
+  return poputil::detail::createLinear(graph, type, sliceShape(shape, dims, sizes, numIndices), debugContext);
+}
+
+Tensor createGroupedSliceTensor(poplar::Graph &graph, const poplar::Type &type, const std::size_t groupSize,
+                                const Shape &shape, const Shape &dims, const Shape &sizes,
+                                const std::size_t numIndices, const SlicePlan &, const poplar::OptionFlags &,
+                                const poplar::DebugContext &debugContext) {
+  return poputil::detail::createLinear(graph, type, grouped(sliceShape(shape, dims, sizes, numIndices), groupSize),
+                                       debugContext);
+}
+
+Tensor createIndicesTensor(poplar::Graph &graph, const Shape &dims, std::size_t numIndices, const SlicePlan &,
+                           const poplar::OptionFlags &, const poplar::DebugContext &debugContext) {
+  return poputil::detail::createLinear(graph, poplar::UNSIGNED_INT, {numIndices, dims.size()}, debugContext);
+}
+
+Tensor createGroupedIndicesTensor(poplar::Graph &graph, const std::size_t groupSize, const Shape &dims,
+                                  const std::size_t numIndices, const SlicePlan &, const poplar::OptionFlags &,
+                                  const poplar::DebugContext &debugContext) {
+  return poputil::detail::createLinear(graph, poplar::UNSIGNED_INT, {groupSize, numIndices, dims.size()},
+                                       debugContext);
+}
+
+Tensor createSliceableTensorFromSlice(poplar::Graph &graph, const Tensor &s, const Shape &dims, const Shape &numSlices,
+                                      const poplar::DebugContext &debugContext) {
+  auto shape = s.shape();
+  for (std::size_t i = 0; i != dims.size(); ++i) shape.at(dims[i]) *= numSlices.at(i);
+  return poputil::detail::createLinear(graph, s.elementType(), shape, debugContext);
+}
+
+Tensor groupedMultiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &offsets, const Shape &dims,
+                         const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &,
+                         const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+  const auto lookup = describe("popops::multiSlice", t, offsets, dims, sizes, options);
+  const auto out =
+      poputil::detail::createLinear(graph, t.elementType(), lookup.sliceShape, {debugContext, "multiSlice"});
+  const auto size = poplar::detail::typeSize(t.elementType());
+  const auto bytes = out.numElements() * size;
+  poputil::detail::addKernelIfAny(
+      graph, prog, {debugContext, "multiSlice"}, {t, lookup.indices}, {out},
+      [table = lookup.table, size, bytes](const KernelArguments &arguments) {
+        const auto *from = static_cast<const char *>(arguments.inputs[0]);
+        auto *to = static_cast<char *>(arguments.outputs[0]);
+        std::memset(to, 0, bytes);
+        for (std::size_t group = 0; group != table.groups; ++group)
+          table.forEachRun(static_cast<const std::uint32_t *>(arguments.inputs[1]), group,
+                           [=](std::size_t whole, std::size_t part, std::size_t run) {
+                             std::memcpy(to + part * size, from + whole * size, run * size);
+                           });
+      });
+  return out;
+}
+
+Tensor multiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &offsets, const Shape &dims, const Shape &sizes,
+                  poplar::program::Sequence &prog, const SlicePlan &plan, const poplar::OptionFlags &options,
+                  const poplar::DebugContext &debugContext) {
+  return groupedMultiSlice(graph, t.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
+                           debugContext)[0];
+}
+
+Tensor multiSlice(poplar::Graph &graph, const Tensor &t, poplar::ArrayRef<unsigned> offsets, std::size_t dim,
+                  poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
+                  const poplar::OptionFlags &optionFlags) {
+  return multiSlice(graph, t, constantIndices(graph, offsets, debugContext), {dim}, {1}, prog, {}, optionFlags,
+                    debugContext);
+}
+
+void groupedMultiUpdate(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
+                        const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &,
+                        const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+  addUpdate(graph, "popops::multiUpdate", t, s, offsets, nullptr, dims, sizes, prog, options, debugContext,
+            replaceValue);
+}
+
+void multiUpdate(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,
+                 const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,
+                 const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+  groupedMultiUpdate(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
+                     debugContext);
+}
+
+void groupedMultiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
+                           const Tensor &scale, const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog,
+                           const SlicePlan &, const poplar::OptionFlags &options,
+                           const poplar::DebugContext &debugContext) {
+  addUpdate(graph, "popops::multiUpdateAdd", t, s, offsets, &scale, dims, sizes, prog, options, debugContext, addValue);
+}
+
+void multiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Tensor &scale,
+                    const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,
+                    const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+  groupedMultiUpdateAdd(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), scale, dims, sizes, prog, plan,
+                        options, debugContext);
+}
+
+void multiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, poplar::ArrayRef<unsigned> offsets,
+                    const Tensor &scale, std::size_t dim, poplar::program::Sequence &prog,
+                    const poplar::DebugContext &debugContext, const poplar::OptionFlags &optionFlags) {
+  multiUpdateAdd(graph, t, s, constantIndices(graph, offsets, debugContext), scale, {dim}, {1}, prog, {}, optionFlags,
+                 debugContext);
+}
+
+void groupedMultiUpdateMax(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
+                           const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &,
+                           const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+  addUpdate(graph, "popops::multiUpdateMax", t, s, offsets, nullptr, dims, sizes, prog, options, debugContext,
+            maxValue);
+}
+
+void multiUpdateMax(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,
+                    const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,
+                    const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+  groupedMultiUpdateMax(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
+                        debugContext);
+}
+
+void groupedMultiUpdateMul(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
+                           const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &,
+                           const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+  addUpdate(graph, "popops::multiUpdateMul", t, s, offsets, nullptr, dims, sizes, prog, options, debugContext,
+            multiplyValue);
+}
+
+void multiUpdateMul(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,
+                    const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,
+                    const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+  groupedMultiUpdateMul(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
+                        debugContext);
+}
+
+namespace embedding {
+
+SlicePlan plan(const poplar::Graph &graph, const poplar::Type &dataType, const std::size_t numEntries,
+               const std::size_t outputSize, const std::vector<std::size_t> &numLookups,
+               const poplar::OptionFlags &options) {
+  return plan(graph, dataType, 1, numEntries, outputSize, numLookups, options);
+}
+
+SlicePlan plan(const poplar::Graph &, const poplar::Type &dataType, const std::size_t groupSize,
+               const std::size_t numEntries, const std::size_t outputSize, const std::vector<std::size_t> &numLookups,
+               const poplar::OptionFlags &) {
+  std::ostringstream text;
+  text << "{type=" << poputil::detail::typeName(dataType) << ", groups=" << groupSize << ", entries=" << numEntries
+       << ", outputSize=" << outputSize << ", lookups=" << poputil::detail::describeShape(numLookups) << "}";
+  return SlicePlan(text.str());
+}
+
+std::vector<SlicePlan> planMultiple(const std::vector<SlicePlanningParameters> &parameters) {
+  std::vector<SlicePlan> plans;
+  for (const auto &one : parameters)
+    plans.push_back(plan(one.graph, one.dataType, one.groupSize, one.numEntries, one.outputSize, one.numLookups,
+                         one.optionFlags));
+  return plans;
+}
+
+}  // namespace embedding
+}  // namespace popops

@@ -1,0 +1,221 @@
+// Random tensors from a hash of the seed and each element's index.
+#include <algorithm>
+#include <atomic>
+#include <popops/ElementWise.hpp>
+#include <poprand/RandomGen.hpp>
+#include <poputil/Broadcast.hpp>
+#include <poputil/detail/kernels.hpp>
+
+namespace poprand {
+
+namespace {
+
+using poplar::Tensor;
+using poplar::program::Sequence;
+using poputil::detail::fail;
+using poputil::detail::KernelArguments;
+
+constexpr std::uint64_t GOLDEN = 0x9e3779b97f4a7c15;  // the increment of the generator "splitmix64"
+
+// The output function of splitmix64: each bit of the result depends on all bits of the value.
+std::uint64_t mix(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+std::uint64_t combine(const void *seed, std::uint32_t modifier) {
+  const auto *words = static_cast<const std::uint32_t *>(seed);
+  const auto both = (static_cast<std::uint64_t>(words[1]) << 32) | words[0];
+  return mix(both + GOLDEN) ^ mix(modifier * GOLDEN + 1);
+}
+
+// The state of functions without a seed.
+std::atomic<std::uint64_t> unseeded_state{0};
+
+// The random numbers of one element.
+class Stream {
+ public:
+  Stream(std::uint64_t key, std::size_t element) : state_(mix(key + GOLDEN * (2 * element + 1))) {}
+
+  std::uint64_t bits() { return mix(state_ += GOLDEN); }
+  // In [0, 1), or in (0, 1] for a logarithm.
+  double real() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+  double positive() { return 1 - real(); }
+  double normal() { return std::sqrt(-2 * std::log(positive())) * std::cos(6.283185307179586 * real()); }
+
+ private:
+  std::uint64_t state_;
+};
+
+void checkSeed(const Tensor *seed) {
+  if (seed != nullptr && (seed->numElements() != 2 || poplar::detail::typeSize(seed->elementType()) != 4))
+    fail("poprand", "the seed has the shape " + poputil::detail::describeShape(seed->shape()) + " and the type " +
+         poputil::detail::typeName(seed->elementType()), "Pass two elements of type unsigned int");
+}
+
+void checkType(const poplar::Type &type, bool integers) {
+  if (!poputil::detail::isFloating(type) && !(integers && type == poplar::INT))
+    fail("poprand", "the type is " + poputil::detail::typeName(type) + "; expected float" +
+         (integers ? ", half or int" : " or half"), "Cast the result");
+}
+
+// Adds what draws each element of `out` by `draw`, given its stream.
+template <class Draw>
+void addDraws(poplar::Graph &graph, const Tensor *seed, std::uint32_t modifier, const Tensor &out, Sequence &prog,
+              const poplar::DebugContext &debugContext, Draw draw) {
+  checkSeed(seed);
+  const auto type = out.elementType();
+  const auto count = out.numElements();
+  const auto kernel = [=, seeded = seed != nullptr](const KernelArguments &arguments) {
+    const auto key = seeded ? combine(arguments.inputs[0], modifier) : mix(unseeded_state += GOLDEN);
+    poputil::detail::visitType(type, [&](auto tag) {
+      auto *elements = static_cast<typename decltype(tag)::type *>(arguments.outputs[0]);
+      poplar::detail::parallelFor(count, 8192, [&](std::size_t begin, std::size_t end) {
+        for (; begin != end; ++begin) {
+          Stream stream(key, begin);
+          poputil::detail::store(elements[begin], draw(stream));
+        }
+      });
+    });
+  };
+  poputil::detail::addKernelIfAny(graph, prog, debugContext,
+                                  seed != nullptr ? std::vector<Tensor>{seed->flatten()} : std::vector<Tensor>{}, {out},
+                                  kernel);
+}
+
+Tensor createLike(poplar::Graph &graph, const poplar::Type &type, const Tensor &reference,
+                  const poplar::DebugContext &debugContext) {
+  return graph.clone(type, reference, debugContext);
+}
+
+// A float that rounds to a value of the type within the bounds.
+float within(double value, double lowest, double highest, bool half) {
+  auto result = static_cast<float>(std::clamp(value, lowest, highest));
+  if (!half) return result;
+  const float rounded = poputil::detail::roundToHalf(result);
+  if (rounded >= lowest && rounded <= highest) return rounded;
+  // The neighbour on the other side of the bound.
+  const float spacing = std::max(std::abs(rounded) * 0x1p-10f, 0x1p-24f);
+  return poputil::detail::roundToHalf(rounded < lowest ? rounded + spacing : rounded - spacing);
+}
+
+}  // namespace
+
+Tensor dropout(poplar::Graph &graph, const Tensor *seed, const uint32_t seedModifier, const Tensor &input,
+               const Tensor &reference, double keepProbability, double scale, Sequence &prog,
+               const poplar::DebugContext &debugContext) {
+  return dropout(graph, seed, seedModifier, input, reference, keepProbability, scale, true, prog, debugContext);
+}
+
+Tensor dropout(poplar::Graph &graph, const Tensor *seed, const uint32_t seedModifier, const Tensor &input,
+               const Tensor &reference, double keepProbability, double scale, bool outputClonesRef, Sequence &prog,
+               const poplar::DebugContext &debugContext) {
+  if (input.shape() != reference.shape())
+    fail("poprand::dropout", "the input has the shape " + poputil::detail::describeShape(input.shape()) +
+         " and the reference " + poputil::detail::describeShape(reference.shape()) + "; expected the same",
+         "Call shapedDropout");
+  const poplar::DebugContext name{debugContext, "dropout"};
+  const auto out = createLike(graph, input.elementType(), outputClonesRef ? reference : input, name);
+  const auto mask = bernoulli(graph, seed, seedModifier, reference, poplar::FLOAT, keepProbability, prog, name);
+  using namespace popops::expr;
+  const auto kept = Mul(popops::expr::Cast(_1, poplar::FLOAT), Const(static_cast<float>(scale)));
+  popops::mapWithOutput(graph, popops::expr::Cast(Select(kept, Const(0.0f), Gt(_2, Const(0.5f))), input.elementType()),
+                        {input, mask}, out, prog, name);
+  return out;
+}
+
+Tensor shapedDropout(poplar::Graph &graph, const Tensor *seed, const uint32_t seedModifier, const Tensor &input,
+                     const Tensor &reference, double keepProbability, double scale, Sequence &prog,
+                     const poplar::DebugContext &debugContext) {
+  const poplar::DebugContext name{debugContext, "shapedDropout"};
+  auto mask = bernoulli(graph, seed, seedModifier, reference, poplar::FLOAT, keepProbability, prog, name);
+  poputil::broadcastToMatch(mask, input.shape());
+  using namespace popops::expr;
+  const auto kept = Mul(popops::expr::Cast(_1, poplar::FLOAT), Const(static_cast<float>(scale)));
+  return popops::map(graph, popops::expr::Cast(Select(kept, Const(0.0f), Gt(_2, Const(0.5f))), input.elementType()),
+                     {input, mask}, prog, name);
+}
+
+Tensor uniform(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifier, const Tensor &reference,
+               const poplar::Type &outType, double minVal, double maxVal, Sequence &prog,
+               const poplar::DebugContext &debugContext) {
+  checkType(outType, true);
+  if (!(minVal <= maxVal)) fail("poprand::uniform", "minVal is larger than maxVal", "Exchange them");
+  const auto out = createLike(graph, outType, reference, {debugContext, "uniform"});
+  const bool integer = outType == poplar::INT, half = outType == poplar::HALF;
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "uniform"}, [=](Stream &stream) -> double {
+    if (!integer) return within(minVal + stream.real() * (maxVal - minVal), minVal, maxVal, half);
+    const double lowest = std::ceil(minVal), count = std::floor(maxVal) - lowest + 1;
+    return lowest + std::floor(stream.real() * count);
+  });
+  return out;
+}
+
+Tensor logUniform(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifier, const Tensor &reference,
+                  const poplar::Type &outType, double minVal, double maxVal, Sequence &prog, double,
+                  const poplar::DebugContext &debugContext) {
+  checkType(outType, true);
+  if (!(minVal > 0 && minVal <= maxVal))
+    fail("poprand::logUniform", "the bounds are not positive or not in order", "Pass 0 < minVal <= maxVal");
+  // The base of the logarithm does not change the distribution.
+  const auto out = createLike(graph, outType, reference, {debugContext, "logUniform"});
+  const bool integer = outType == poplar::INT, half = outType == poplar::HALF;
+  const double low = std::log(minVal), high = std::log(maxVal);
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "logUniform"}, [=](Stream &stream) -> double {
+    const double value = std::exp(low + stream.real() * (high - low));
+    return integer ? std::clamp(std::floor(value), std::ceil(minVal), std::floor(maxVal))
+                   : within(value, minVal, maxVal, half);
+  });
+  return out;
+}
+
+Tensor bernoulli(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifier, const Tensor &reference,
+                 const poplar::Type &outType, double prob, Sequence &prog, const poplar::DebugContext &debugContext) {
+  checkType(outType, true);
+  if (!(prob >= 0 && prob <= 1))
+    fail("poprand::bernoulli", "the probability is " + std::to_string(prob), "Pass a value from 0 to 1");
+  const auto out = createLike(graph, outType, reference, {debugContext, "bernoulli"});
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "bernoulli"},
+           [prob](Stream &stream) { return stream.real() < prob ? 1.0 : 0.0; });
+  return out;
+}
+
+Tensor normal(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifier, const Tensor &reference,
+              const poplar::Type &outType, double mean, double stdDev, Sequence &prog,
+              const poplar::DebugContext &debugContext) {
+  checkType(outType, false);
+  const auto out = createLike(graph, outType, reference, {debugContext, "normal"});
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "normal"},
+           [=](Stream &stream) { return mean + stdDev * stream.normal(); });
+  return out;
+}
+
+Tensor truncatedNormal(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifier, const Tensor &reference,
+                       const poplar::Type &outType, double mean, double stdDev, double alpha, Sequence &prog,
+                       const poplar::DebugContext &debugContext) {
+  checkType(outType, false);
+  if (!(alpha >= 0.1))
+    fail("poprand::truncatedNormal", "alpha is " + std::to_string(alpha), "Pass at least 0.1");
+  const auto out = createLike(graph, outType, reference, {debugContext, "truncatedNormal"});
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "truncatedNormal"}, [=](Stream &stream) {
+    double value = stream.normal();
+    while (std::abs(value) > alpha) value = stream.normal();
+    return mean + stdDev * value;
+  });
+  return out;
+}
+
+void setSeed(poplar::Graph &graph, const Tensor &masterSeed, uint32_t seedModifier, Sequence &prog,
+             const poplar::DebugContext &debugContext) {
+  checkSeed(&masterSeed);
+  // The copy of the seed that the kernel writes keeps the step in the program.
+  const auto used = graph.clone(masterSeed, {debugContext, "seed"});
+  poplar::detail::addKernel(graph, prog, {debugContext, "setSeed"}, {masterSeed}, {used},
+                            [seedModifier](const KernelArguments &arguments) {
+                              std::memcpy(arguments.outputs[0], arguments.inputs[0], 2 * sizeof(std::uint32_t));
+                              unseeded_state = combine(arguments.inputs[0], seedModifier);
+                            });
+}
+
+}  // namespace poprand
