@@ -1,0 +1,93 @@
+"""Writes docs/poplibs.md: the headers and functions of PopLibs that there are, and those that are missing.
+
+python tools/generate_poplibs.py          writes the page
+python tools/generate_poplibs.py --check  ends with status 1 if the page is out of date
+
+With a folder that contains PopLibs' own headers, `--names FOLDER` writes the list of their names, which the page and
+error messages read.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Iterable
+
+import cpp_names
+import generated_page
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "tf_ipu_shim" / "poplar"
+NAMES = PACKAGE / "poplibs_names.txt"
+PAGE = ROOT / "docs" / "poplibs.md"
+LIBRARIES = ("poputil", "popops", "poplin", "popnn", "poprand", "popsparse", "popfloat", "gcl")
+
+HEAD = """---
+type: reference
+tags: [PopLibs, Poplar, C++, custom op]
+---
+
+# PopLibs
+
+The headers and functions of PopLibs that custom ops can call. {present} of {all} names of PopLibs' headers are there.
+A program that calls a missing one does not link: the linker names the function, and the second table its header.
+
+Functions compute on the CPU, in float where a tensor is half, and round once at the end, except for expressions: each
+operation of `popops::map` rounds. Sums of floats are accumulated in double in reductions, in float in products. Tensors
+that a function creates lie linearly over the tiles, as `poputil::mapTensorLinearly` maps them. The result of an
+element-wise function has the mapping of the first operand of its shape. Options and plans change no value except where
+a header says so. Forms of functions that add vertices to a `ComputeSet` of the caller are missing.
+
+"""
+
+
+def present_names() -> dict[str, list[str]]:
+    """The names of our headers by header, sorted."""
+    found = {}
+    for library in LIBRARIES:
+        for header in sorted((PACKAGE / "include" / library).glob("*.hpp")):
+            names = {name.text for name in cpp_names.declared_names(header.read_text())}
+            found[f"{library}/{header.name}"] = sorted(names)
+    return found
+
+
+def poplibs_names() -> dict[str, list[str]]:
+    """The names of PopLibs' headers by header."""
+    found: dict[str, list[str]] = {}
+    for line in NAMES.read_text().splitlines():
+        header, name = line.split()
+        found.setdefault(header, []).append(name)
+    return found
+
+
+def write_names(folder: pathlib.Path) -> None:
+    """Writes the list of the names of PopLibs' headers below a folder."""
+    rows = []
+    for header in sorted(folder.glob("*/**/*.hpp")):
+        for name in sorted({name.text for name in cpp_names.declared_names(header.read_text(errors="replace"))}):
+            rows.append(f"{header.relative_to(folder)} {name}\n")
+    NAMES.write_text("".join(rows))
+
+
+def _row(header: str, names: Iterable[str]) -> str:
+    return f"| `{header}` | {', '.join(f'`{name}`' for name in names)} |\n"
+
+
+def page() -> str:
+    """The page's text."""
+    present, everything = present_names(), poplibs_names()
+    there = {name for names in present.values() for name in names}
+    missing = {header: [name for name in names if name not in there] for header, names in everything.items()}
+    total = sum(map(len, everything.values()))
+    text = HEAD.format(present=total - sum(map(len, missing.values())), all=total)
+    text += "## There\n\n| header | names |\n|---|---|\n"
+    text += "".join(_row(header, names) for header, names in present.items() if names)
+    text += "\n## Missing\n\n| header | names |\n|---|---|\n"
+    return text + "".join(_row(header, names) for header, names in missing.items() if names)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--names"]:
+        write_names(pathlib.Path(sys.argv[2]))
+        sys.exit(0)
+    sys.exit(generated_page.write_or_check(PAGE, page, __doc__, "poplibs"))
