@@ -38,9 +38,7 @@ def _expand(text: str) -> str:
                 body = body.replace("\0", "")
             return body
 
-        text = "\n".join(
-            line if line.startswith("#") else _CALL.sub(replacement, line) for line in text.splitlines()
-        )
+        text = "\n".join(line if line.startswith("#") else _CALL.sub(replacement, line) for line in text.splitlines())
     return text
 
 

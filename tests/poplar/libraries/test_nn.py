@@ -58,8 +58,8 @@ def convolved(x, w, transform):
     for place in numpy.ndindex(*field):
         window = x[(slice(None), slice(None), *(slice(p, p + k) for p, k in zip(place, w.shape[3:])))]
         window = window.reshape(x.shape[0], groups, 1, ins, -1)
-        y[(slice(None), slice(None), *place)] = (window * w.reshape(1, groups, outs, ins, -1)).sum((3, 4)).reshape(
-            x.shape[0], -1
+        y[(slice(None), slice(None), *place)] = (
+            (window * w.reshape(1, groups, outs, ins, -1)).sum((3, 4)).reshape(x.shape[0], -1)
         )
     for dim, (low, high, stride, before, after) in enumerate(transform["output"]):
         y = numpy.moveaxis(y, 2 + dim, -1)

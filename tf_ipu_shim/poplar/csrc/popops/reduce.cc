@@ -18,10 +18,6 @@ using poputil::detail::Arithmetic;
 using poputil::detail::fail;
 using Shape = std::vector<std::size_t>;
 
-template <class T>
-using Accumulator = std::conditional_t<std::is_floating_point_v<Arithmetic<T>>, double,
-                                       std::conditional_t<std::is_same_v<T, bool>, bool, std::uint64_t>>;
-
 // Shape of the reduced tensor as it is read: `outer` times `size` times `inner`, of which `size` is reduced.
 struct Reduction {
   Operation op = Operation::ADD;
@@ -34,47 +30,46 @@ double logAdd(double a, double b) {
   return std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
 }
 
-template <class T>
-Accumulator<T> identity(Operation op) {
-  using A = Accumulator<T>;
-  using Limits = std::numeric_limits<Arithmetic<T>>;
-  switch (op) {
-    case Operation::MUL:
-    case Operation::LOGICAL_AND: return A(1);
-    case Operation::MIN: return static_cast<A>(Limits::has_infinity ? Limits::infinity() : Limits::max());
-    case Operation::MAX: return static_cast<A>(Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
-    case Operation::LOG_ADD: return static_cast<A>(-Limits::infinity());
-    default: return A(0);
-  }
-}
+// One operation on elements of type T: the type in which it accumulates, and what it adds to it.
+template <Operation OP, class T>
+struct Accumulation {
+  using Value = Arithmetic<T>;
+  static constexpr bool KEEPS_TYPE = OP == Operation::MIN || OP == Operation::MAX || std::is_same_v<T, bool>;
+  using Sum = std::conditional_t<KEEPS_TYPE, Value,
+                                 std::conditional_t<std::is_floating_point_v<Value>, double, std::uint64_t>>;
 
-template <class T>
-Accumulator<T> combine(Operation op, Accumulator<T> sum, Arithmetic<T> value) {
-  using A = Accumulator<T>;
-  using V = Arithmetic<T>;
-  if constexpr (std::is_same_v<T, bool>) {
-    return op == Operation::LOGICAL_AND ? sum && value : sum || value;
-  } else {
-    const auto wide = static_cast<A>(value);
-    switch (op) {
-      case Operation::MUL: return sum * wide;
-      case Operation::MIN: return static_cast<A>(std::min(static_cast<V>(sum), value));
-      case Operation::MAX: return static_cast<A>(std::max(static_cast<V>(sum), value));
-      case Operation::SQUARE_ADD: return sum + wide * wide;
-      case Operation::LOG_ADD:
-        if constexpr (std::is_floating_point_v<A>) return logAdd(sum, wide);
-        return sum;
-      default: return sum + wide;
-    }
+  static Sum identity() {
+    using Limits = std::numeric_limits<Value>;
+    if constexpr (OP == Operation::MUL || OP == Operation::LOGICAL_AND) return Sum(1);
+    if constexpr (OP == Operation::MIN) return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    if constexpr (OP == Operation::MAX) return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    if constexpr (OP == Operation::LOG_ADD) return static_cast<Sum>(-Limits::infinity());
+    return Sum(0);
   }
-}
+
+  static Sum merge(Sum a, Sum b) {
+    if constexpr (OP == Operation::MUL) return a * b;
+    else if constexpr (OP == Operation::MIN) return b < a ? b : a;
+    else if constexpr (OP == Operation::MAX) return b > a ? b : a;
+    else if constexpr (OP == Operation::LOGICAL_AND) return a && b;
+    else if constexpr (OP == Operation::LOGICAL_OR) return a || b;
+    else if constexpr (OP == Operation::LOG_ADD) return static_cast<Sum>(logAdd(a, b));
+    else return a + b;
+  }
+
+  static Sum add(Sum sum, Value value) {
+    const auto wide = static_cast<Sum>(value);
+    if constexpr (OP == Operation::SQUARE_ADD) return sum + wide * wide;
+    else return merge(sum, wide);
+  }
+};
 
 // The reduced values, scaled, added to what the output holds, in the output's type.
-template <class In, class Out>
-void finish(const Reduction &reduction, Accumulator<In> sum, double scale, Out &out) {
+template <class In, class Out, class Sum>
+void finish(const Reduction &reduction, Sum sum, double scale, Out &out) {
   if constexpr (std::is_same_v<In, bool>) {
     poputil::detail::store(out, static_cast<bool>(sum));
-  } else if constexpr (std::is_floating_point_v<Accumulator<In>>) {
+  } else if constexpr (std::is_floating_point_v<Sum>) {
     double value = sum;
     const bool logarithms = reduction.op == Operation::LOG_ADD;
     if (reduction.scaled) value = logarithms ? value + scale : value * scale;
@@ -91,54 +86,76 @@ void finish(const Reduction &reduction, Accumulator<In> sum, double scale, Out &
   }
 }
 
-// Reduces the elements of the result that lie in [begin, end).
-template <class In, class Out>
-void reducePart(const Reduction &reduction, const In *in, Out *out, double scale, std::size_t begin, std::size_t end) {
+// Reduces the elements of the result that lie in [begin, end): of lines that lie side by side, some at a time.
+template <Operation OP, class In, class Out>
+void reduceColumns(const Reduction &reduction, const In *in, Out *out, double scale, std::size_t begin,
+                   std::size_t end) {
+  using A = Accumulation<OP, In>;
   constexpr std::size_t LANES = 64;
-  Accumulator<In> sums[LANES];
+  typename A::Sum sums[LANES];
   while (begin != end) {
     const auto outer = begin / reduction.inner, first = begin % reduction.inner;
     const auto lanes = std::min({LANES, reduction.inner - first, end - begin});
-    std::fill_n(sums, lanes, identity<In>(reduction.op));
+    std::fill_n(sums, LANES, A::identity());
     const In *row = in + outer * reduction.size * reduction.inner + first;
     for (std::size_t i = 0; i != reduction.size; ++i, row += reduction.inner)
       for (std::size_t lane = 0; lane != lanes; ++lane)
-        sums[lane] = combine<In>(reduction.op, sums[lane], poputil::detail::load(row[lane]));
+        sums[lane] = A::add(sums[lane], poputil::detail::load(row[lane]));
     for (std::size_t lane = 0; lane != lanes; ++lane) finish<In>(reduction, sums[lane], scale, out[begin + lane]);
     begin += lanes;
   }
 }
 
-// Sums of rows, the usual case, with sums that the compiler keeps in vector registers.
-double sumRow(const float *row, std::size_t size) {
-  constexpr std::size_t LANES = 8;
-  double sums[LANES] = {};
-  std::size_t i = 0;
-  for (; i + LANES <= size; i += LANES)
-    for (std::size_t lane = 0; lane != LANES; ++lane) sums[lane] += row[i + lane];
-  for (; i != size; ++i) sums[0] += row[i];
-  double sum = 0;
-  for (const auto part : sums) sum += part;
-  return sum;
+// The same for lines whose elements lie after each other, each with several sums that fit vector registers.
+template <Operation OP, class In, class Out>
+void reduceRows(const Reduction &reduction, const In *in, Out *out, double scale, std::size_t begin, std::size_t end) {
+  using A = Accumulation<OP, In>;
+  constexpr std::size_t LANES = 16;
+  for (; begin != end; ++begin) {
+    const In *row = in + begin * reduction.size;
+    typename A::Sum sums[LANES];
+    std::fill_n(sums, LANES, A::identity());
+    std::size_t i = 0;
+    for (; i + LANES <= reduction.size; i += LANES)
+      for (std::size_t lane = 0; lane != LANES; ++lane)
+        sums[lane] = A::add(sums[lane], poputil::detail::load(row[i + lane]));
+    for (; i != reduction.size; ++i) sums[0] = A::add(sums[0], poputil::detail::load(row[i]));
+    auto sum = sums[0];
+    for (std::size_t lane = 1; lane != LANES; ++lane) sum = A::merge(sum, sums[lane]);
+    finish<In>(reduction, sum, scale, out[begin]);
+  }
 }
 
-void sumRows(const Reduction &reduction, const float *in, float *out, double scale, std::size_t begin,
-             std::size_t end) {
-  for (; begin != end; ++begin)
-    finish<float>(reduction, sumRow(in + begin * reduction.size, reduction.size), scale, out[begin]);
+template <Operation OP, class In, class Out>
+void runOperation(const Reduction &reduction, const poputil::detail::KernelArguments &arguments, double scale) {
+  const auto *in = static_cast<const In *>(arguments.inputs[0]);
+  auto *out = static_cast<Out *>(arguments.outputs[0]);
+  const auto grain = std::max<std::size_t>(65536 / std::max<std::size_t>(reduction.size, 1), 1);
+  const auto part = reduction.inner == 1 ? &reduceRows<OP, In, Out> : &reduceColumns<OP, In, Out>;
+  poplar::detail::parallelFor(reduction.outer * reduction.inner, grain, [&](std::size_t begin, std::size_t end) {
+    part(reduction, in, out, scale, begin, end);
+  });
 }
 
 template <class In, class Out>
 void runReduction(const Reduction &reduction, const poputil::detail::KernelArguments &arguments, double scale) {
-  const auto *in = static_cast<const In *>(arguments.inputs[0]);
-  auto *out = static_cast<Out *>(arguments.outputs[0]);
-  const auto grain = std::max<std::size_t>(65536 / std::max<std::size_t>(reduction.size, 1), 1);
-  poplar::detail::parallelFor(reduction.outer * reduction.inner, grain, [&](std::size_t begin, std::size_t end) {
-    if constexpr (std::is_same_v<In, float> && std::is_same_v<Out, float>)
-      if (reduction.op == Operation::ADD && reduction.inner == 1)
-        return sumRows(reduction, in, out, scale, begin, end);
-    reducePart(reduction, in, out, scale, begin, end);
-  });
+  if constexpr (std::is_same_v<In, bool>) {
+    if (reduction.op == Operation::LOGICAL_AND)
+      return runOperation<Operation::LOGICAL_AND, In, Out>(reduction, arguments, scale);
+    return runOperation<Operation::LOGICAL_OR, In, Out>(reduction, arguments, scale);
+  } else {
+    switch (reduction.op) {
+      case Operation::MUL: return runOperation<Operation::MUL, In, Out>(reduction, arguments, scale);
+      case Operation::MIN: return runOperation<Operation::MIN, In, Out>(reduction, arguments, scale);
+      case Operation::MAX: return runOperation<Operation::MAX, In, Out>(reduction, arguments, scale);
+      case Operation::SQUARE_ADD: return runOperation<Operation::SQUARE_ADD, In, Out>(reduction, arguments, scale);
+      case Operation::LOG_ADD:
+        if constexpr (std::is_floating_point_v<Arithmetic<In>>)
+          return runOperation<Operation::LOG_ADD, In, Out>(reduction, arguments, scale);
+        return;
+      default: return runOperation<Operation::ADD, In, Out>(reduction, arguments, scale);
+    }
+  }
 }
 
 std::string nameOf(Operation op) {

@@ -1,5 +1,7 @@
 // Loops of the operations with one operand.
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")  // the loops are vectorised
+#include <Eigen/Core>
+
 #include "block_arithmetic.hpp"
 
 namespace popops::detail {
@@ -98,9 +100,43 @@ BlockFunction unaryFunction(expr::UnaryOpType op) {
   return nullptr;
 }
 
+// Functions of floats that Eigen computes by vectors.
+#define VECTOR_LOOP(name, METHOD)                                                              \
+  void name(const void *const *operands, void *result, std::size_t count) {                   \
+    const Eigen::Map<const Eigen::ArrayXf> a(static_cast<const float *>(operands[0]), count);  \
+    Eigen::Map<Eigen::ArrayXf>(static_cast<float *>(result), count) = a.METHOD();              \
+  }
+
+VECTOR_LOOP(vectorExp, exp)
+VECTOR_LOOP(vectorLog, log)
+VECTOR_LOOP(vectorSin, sin)
+VECTOR_LOOP(vectorCos, cos)
+VECTOR_LOOP(vectorTanh, tanh)
+#undef VECTOR_LOOP
+
+void vectorSigmoid(const void *const *operands, void *result, std::size_t count) {
+  const Eigen::Map<const Eigen::ArrayXf> a(static_cast<const float *>(operands[0]), count);
+  Eigen::Map<Eigen::ArrayXf>(static_cast<float *>(result), count) = (1.0f + (-a).exp()).inverse();
+}
+
+BlockFunction vectorFunction(expr::UnaryOpType op) {
+  using Op = expr::UnaryOpType;
+  switch (op) {
+    case Op::EXPONENT: return &vectorExp;
+    case Op::LOGARITHM: return &vectorLog;
+    case Op::SIN: return &vectorSin;
+    case Op::COS: return &vectorCos;
+    case Op::TANH: return &vectorTanh;
+    case Op::SIGMOID: return &vectorSigmoid;
+    default: return nullptr;
+  }
+}
+
 }  // namespace
 
 BlockFunction blockFunction(expr::UnaryOpType op, const poplar::Type &type) {
+  if (poputil::detail::isFloating(type))
+    if (const auto function = vectorFunction(op)) return function;
   return poputil::detail::visitType(type, [op](auto tag) {
     return unaryFunction<poputil::detail::Arithmetic<typename decltype(tag)::type>>(op);
   });
