@@ -32,11 +32,12 @@ tags: [PopLibs, Poplar, C++, custom op]
 The headers and functions of PopLibs that custom ops can call. {present} of {all} names of PopLibs' headers are there.
 A program that calls a missing one does not link: the linker names the function, and the second table its header.
 
-Functions compute on the CPU, in float where a tensor is half, and round once at the end, except for expressions: each
-operation of `popops::map` rounds. Sums of floats are accumulated in double in reductions, in float in products. Tensors
-that a function creates lie linearly over the tiles, as `poputil::mapTensorLinearly` maps them. The result of an
-element-wise function has the mapping of the first operand of its shape. Options and plans change no value except where
-a header says so. Forms of functions that add vertices to a `ComputeSet` of the caller are missing.
+Functions compute on the CPU. They compute half in float and round once at the end. In `popops::map` each operation of
+an expression rounds. Reductions accumulate floats in double, products in float.
+
+A new tensor lies linearly over the tiles, as `poputil::mapTensorLinearly` maps it. The result of an element-wise
+function has the mapping of the first operand of its shape. Options and plans change no value, except where a header
+says so. Forms of functions that add vertices to a `ComputeSet` of the caller are missing.
 
 """
 

@@ -214,7 +214,7 @@ ConvParams getGradientParams(const ConvParams &params) {
     const auto around = params.getTransformedKernelSize(dim) - 1;
     const auto kept = params.getUntransformedOutputSize(dim) - out.truncationLower[dim] - out.truncationUpper[dim];
     const auto strided = getDilatedSize((kept + out.stride[dim] - 1) / out.stride[dim], out.stride[dim]);
-    // What the output's transform did is undone: padding, stride, truncation.
+    // Undoes the output's transform: padding, stride, truncation.
     gradient_in.truncationLower[dim] = out.paddingLower[dim];
     gradient_in.truncationUpper[dim] = out.paddingUpper[dim];
     gradient_in.dilation[dim] = out.stride[dim];

@@ -46,7 +46,7 @@ void forWindow(const PoolParams &params, const Shape &output, std::size_t out, V
       const auto index = static_cast<std::ptrdiff_t>(position[dim] * params.stride[dim] + rest % params.kernelShape[dim]) -
                          params.inputTruncationOrPaddingLower[dim];
       const auto size = static_cast<std::ptrdiff_t>(params.inputFieldShape[dim]);
-      // What is truncated lies outside like padding does.
+      // Truncated elements lie outside, as padding does.
       const auto last = size + std::min(params.inputTruncationOrPaddingUpper[dim], 0);
       inside = inside && index >= 0 && index < last;
       offset += static_cast<std::size_t>(index) * inner;

@@ -99,7 +99,7 @@ Tensor constantIndices(poplar::Graph &graph, poplar::ArrayRef<unsigned> offsets,
   return indices;
 }
 
-// Combines elements with their updates; halves are combined in float and rounded at the end.
+// Combines elements with their updates; float16 values are combined in float and rounded at the end.
 template <class Combine>
 void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &t, const Tensor &s,
                const Tensor &offsets, const Tensor *scale, const Shape &dims, const Shape &sizes,

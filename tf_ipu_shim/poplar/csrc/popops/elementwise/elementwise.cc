@@ -67,7 +67,7 @@ void joinDimensions(Shape &shape, std::vector<detail::InputLayout> &layouts) {
   }
 }
 
-// What all threads of an element-wise kernel share.
+// The part of an element-wise kernel that all threads share.
 struct ElementWiseKernel {
   std::vector<detail::ExpressionProgram> programs;
   std::vector<detail::InputLayout> layouts;
