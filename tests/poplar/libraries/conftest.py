@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 
 import pytest
-from case_files import read_cases
+from poplar_cases import read_cases
 from poplar_programs import compile_program
 
 SOURCE = pathlib.Path(__file__).parent / "programs" / "libraries.cpp"
