@@ -88,9 +88,13 @@ def declared_names(header: str) -> list[Name]:
     text = _DIRECTIVE.sub("", _expand(_COMMENT.sub("", header)))
     found: dict[Name, None] = {}
     spaces: list[str] = []
-    position = start = 0
+    position = start = parentheses = 0
     while position < len(text):
         character, declaration = text[position], text[start:position].strip()
+        parentheses += {"(": 1, ")": -1}.get(character, 0)
+        if parentheses:  # a brace in arguments is a default value
+            position += 1
+            continue
         if character == "{":
             named = re.match(r"(?:inline )?namespace\s*([\w:]*)$", declaration)
             if named:

@@ -2,6 +2,7 @@
 
 import pathlib
 import subprocess
+import textwrap
 
 import cpp_names
 import generate_poplibs
@@ -35,7 +36,7 @@ def test_declared_functions_are_defined(library):
 
 
 def test_names_of_macros_and_declarations():
-    header = """
+    header = textwrap.dedent("""
     namespace a {
     #define BOTH(name, KIND) \\
       inline int name(int x) { return x; } \\
@@ -46,7 +47,7 @@ def test_names_of_macros_and_declarations():
     template <typename T> std::vector<T> g(const std::function<int(T)> &h = {});
     namespace detail { void hidden(); }
     }
-    """
+    """)
     found = [(name.text, name.inline) for name in cpp_names.declared_names(header)]
     assert found == [("a::f", True), ("a::fInPlace", False), ("a::Kind", True), ("a::g", False)]
 
