@@ -52,6 +52,13 @@ def test_vectors_of_vectors_and_state_of_vertices(run):
     assert numbers(run("rows and state")) == [sums.tolist(), [3]]
 
 
+def test_fields_connected_by_index_and_constants(run):
+    x, sums = numpy.arange(12.0).reshape(3, 4), numpy.arange(4.0)
+    added = x[2] + numpy.tile(x[:, 1], 2)[:4]
+    sums += numpy.concatenate([added[2:], added[:2]])
+    assert numbers(run("indexed fields")) == [sums.tolist(), (2 * x.diagonal()).tolist(), [42], [10, 20, 30]]
+
+
 def test_multi_vertex_runs_each_worker(run):
     assert numbers(run("workers")) == [[0, 1, 2, 3, 4, 5, 0, 1]]
 

@@ -116,6 +116,31 @@ void rowsAndState() {
   c.run({sums, calls});
 }
 
+// Fields that are connected index by index, and values that become constants.
+void indexedFields() {
+  Case c;
+  const Tensor x = c.counted({3, 4}), sums = c.counted({4}), calls = c.zeros({1}, 0, INT), y = c.zeros({3}),
+               value = c.zeros({}, 0, UNSIGNED_INT);
+  const ComputeSet set = c.graph.addComputeSet("indexed");
+  const VertexRef rows = c.graph.addVertex(set, "AddRows", {{"calls", calls}});
+  c.graph.setFieldSize(rows["rows"], 2);
+  c.graph.connect(rows["rows"][1], x[2]);
+  c.graph.connect(rows["rows"][0], x.transpose()[1].broadcast(2, 0).slice(0, 4));
+  c.graph.connect(rows["sums"], std::vector<Tensor>{sums.slice(2, 4), sums.slice(0, 2)});
+  const VertexRef scale = c.graph.addVertex(set, "Scale<float>", {{"factor", 2.0f}, {"out", y}});
+  for (unsigned i = 0; i < 3; ++i) c.graph.connect(scale["in"][i], x[i][i]);
+  const VertexRef increment = c.graph.addVertex(set, "Increment", {{"value", value}});
+  c.graph.setFieldSize(increment["steps"], 3);
+  c.graph.setInitialValue(increment["steps"][1], 40);
+  c.graph.setInitialValue(increment["steps"][2], 2);
+  const Tensor scaled = c.zeros({3});
+  const VertexRef constant = c.graph.addVertex(set, "Scale<float>", {{"factor", 10.0f}, {"out", scaled}});
+  c.graph.connect(constant["in"], ArrayRef<int>({1, 2, 3}));
+  for (const VertexRef& vertex : {rows, scale, increment, constant}) c.graph.setTileMapping(vertex, 4);
+  c.program.add(Execute(set));
+  c.run({sums, y, value, scaled});
+}
+
 void workers() {
   Case c;
   const Tensor x = c.zeros({8}, 0, UNSIGNED_INT);
@@ -402,7 +427,7 @@ void tileTooHigh() {
 
 const std::map<std::string, std::function<void()>> cases = {
     {"strided views", stridedViews}, {"old values", oldValues}, {"halves", halves}, {"rows and state", rowsAndState},
-    {"workers", workers}, {"control flow", controlFlow}, {"copies", copies}, {"streams", streams},
+    {"workers", workers}, {"indexed fields", indexedFields}, {"control flow", controlFlow}, {"copies", copies}, {"streams", streams},
     {"replicas", replicas}, {"kernels", kernels}, {"account", account}, {"mappings", mappings}, {"threads", threads},
     {"printed", printed}, {"devices", devices}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
     {"unconnected", unconnected}, {"wrong type", wrongType}, {"unknown field", unknownField},
