@@ -1,0 +1,39 @@
+"""The example of the page about codelets builds and prints what the page says."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from checkout import ROOT
+
+pytestmark = [pytest.mark.subprocess, pytest.mark.without_tensorflow]
+
+PAGE = (ROOT / "docs" / "run_codelets.md").read_text()
+CPP = re.findall(r"```cpp\n(.*?)```", PAGE, re.S)
+SUMS = 0.5 * np.arange(400).reshape(4, 100).sum(1)
+
+
+@pytest.fixture
+def example(tmp_path):
+    (tmp_path / "codelet.cpp").write_text(CPP[0])
+    (tmp_path / "main.cpp").write_text(CPP[1])
+    (tmp_path / "Makefile").write_text(re.search(r"```make\n(.*?)```", PAGE, re.S)[1])
+    (tmp_path / "train.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.S)[1])
+    return tmp_path
+
+
+def test_example_of_the_page_runs(python, example):
+    """A script builds it; a checked codelet then names the field, as the page shows."""
+    printed = python.succeeds("-m", "tf_ipu_shim.cli", "run", example / "train.py", timeout=1500)
+    assert printed == re.search(r"\$ \./main\n(.*?)```", PAGE, re.S)[1]
+    np.testing.assert_array_equal(np.array(printed.split(), float), SUMS)
+    (example / "codelet.cpp").write_text(CPP[0].replace("i < in.size()", "i <= in.size()"))
+    variables = '"$1" -m tf_ipu_shim.cli poplar --shell'
+    script = f'eval "$({variables})" && popc --checked codelet.cpp -o codelet.gp && ./main'
+    process = subprocess.run(
+        ["bash", "-c", script, "bash", sys.executable], cwd=example, capture_output=True, text=True
+    )
+    shown = re.search(r"what\(\):(.*?)```", PAGE, re.S)[1].split()
+    assert process.returncode != 0 and process.stderr.split("what():")[1].split()[: len(shown)] == shown
