@@ -42,10 +42,34 @@ def test_the_report_comes_when_the_script_fails_too(forked):
 
 def test_json_and_picture_files(python, forked):
     script = python.script(SCRIPT)
-    forked.succeeds("-m", "tf_ipu_shim.cli", "run", "--memory-json", "m.json", "--memory-svg", "m.svg", script)
+    files = ("--memory-json", "m.json", "--memory-svg", "m.svg", "--write-baseline", "b.json")
+    process = forked("-m", "tf_ipu_shim.cli", "run", *files, script)
+    assert process.returncode == 0, process.stderr
+    assert {"Memory report: m.json", "Memory image: m.svg", "Baseline: b.json"} <= set(process.stderr.splitlines())
     read = json.loads((python.directory / "m.json").read_text())
     assert read["devices"][0]["modelled"]["programs"][0]["ipus"][0]["not_always_live_bytes"] == 2 * 3 * 4
     assert (python.directory / "m.svg").read_text().startswith("<svg")
+
+
+OP_BY_OP = """
+import tensorflow.compat.v1 as tf
+from tensorflow.python import ipu
+tf.disable_v2_behavior()
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 1
+config.configure_ipu_system()
+x = tf.placeholder(tf.float32, [2])
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    y = x + [2.0, 3.0]
+with tf.Session() as session:
+    print(session.run(y, {x: [1.0, 5.0]}))
+"""
+
+
+def test_ops_that_run_one_by_one_have_no_program_and_the_report_says_why(forked):
+    printed = forked.succeeds("-m", "tf_ipu_shim.cli", "run", "--memory", forked.script(OP_BY_OP))
+    assert "[3. 8.]" in printed and "(SDK 3.4): no program." in printed
+    assert "No program was compiled, so there is no memory to model: ops in an ipu_scope ran one by one." in printed
 
 
 def test_a_script_without_tensorflow(python):

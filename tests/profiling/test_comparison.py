@@ -87,7 +87,8 @@ def test_programs_of_two_directories_are_compared_by_name(written, tmp_path, cap
     after = written("after", profile("a"), profile("ab"), profile("a", name="evaluate"))
     html = tmp_path / "c.html"
     assert cli.main(["compare", before, after, "--html", str(html)]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert err == f"Page: {html}\n"
     assert "predict: only in BEFORE" in out and "evaluate: only in AFTER" in out and "train #2: only in AFTER" in out
     text = html.read_text()
     assert not re.search(r"(?:src|href)=|@import|https?://|/\*(?:DATA|STYLE|COMMON)\*/", text)
