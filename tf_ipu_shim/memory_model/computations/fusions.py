@@ -171,7 +171,7 @@ class _Finder:
             instruction = self._by_id[instruction.operand_ids[0]]
         if instruction.opcode != "constant":
             return False
-        return _distinct_elements(instruction.literal) == {element}
+        return distinct_elements(instruction.literal) == {element}
 
     def _is_scalar_like(self, instruction: Any) -> bool:
         """Returns whether a tensor is a scalar or a broadcast scalar."""
@@ -185,7 +185,7 @@ class _Finder:
         source = self._source(instruction)
         while source.opcode in ("broadcast", "convert", "copy", "reduce", "transpose") and source.id in self._known:
             source = self._source(self._by_id[source.operand_ids[0]])
-        return source.opcode == "constant" and len(_distinct_elements(source.literal)) == 1
+        return source.opcode == "constant" and len(distinct_elements(source.literal)) == 1
 
     def _scaled_tensor(self, instruction: Any) -> tuple[Any, Any, Any] | None:
         """Returns a tensor scaled by a scalar that nothing else uses: product, tensor, scalar."""
@@ -376,7 +376,7 @@ class _Finder:
         return has_more_axes or elements_of(source.shape) != elements_of(before)
 
 
-def _distinct_elements(literal: Any) -> set[float]:
+def distinct_elements(literal: Any) -> set[float]:
     """Returns the distinct elements of a constant."""
     elements = {*literal.f32s, *literal.f64s, *literal.s32s, *literal.s64s}
     elements.update(np.frombuffer(literal.f16s, np.float16).tolist())

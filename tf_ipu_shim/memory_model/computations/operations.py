@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
+from tf_ipu_shim.memory_model.computations.fusions import distinct_elements
 from tf_ipu_shim.memory_model.computations.work import elements_of
 from tf_ipu_shim.memory_model.hlo.instructions import dtype_of
 
@@ -60,6 +61,9 @@ def operation_of_op(op: str) -> str:
 def elementwise_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> ElementwiseSizes:
     """Returns what an element-wise instruction computes, and which of its operands are broadcast."""
     operation, dtype = operation_of(instruction, operands)
+    if operation == "power":
+        exponent = _constant(operands[1], by_id)
+        operation = operation if exponent is None else _POWERS.get(exponent, operation)
     size = elements_of(instruction.shape)
     sizes = ElementwiseSizes(size, len(operands), operation, dtype)
     for operand in operands:
@@ -72,6 +76,18 @@ def elementwise_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[
         form, row = _form_and_row(operand, source)
         sizes = sizes._replace(broadcast=sizes.broadcast + source, form=form, row=row)
     return sizes
+
+
+_POWERS = {-1.0: "inverse", -0.5: "rsqrt", 0.5: "sqrt", 2.0: "square", 3.0: "multiply", 4.0: "multiply"}
+"""What the IPU's compiler makes of a power with a known exponent."""
+
+
+def _constant(instruction: Any, by_id: Mapping[int, Any]) -> float | None:
+    """Returns the only element of a known tensor, or None."""
+    while instruction.opcode in ("broadcast", "convert", "copy", "reshape"):
+        instruction = by_id[instruction.operand_ids[0]]
+    found = distinct_elements(instruction.literal) if instruction.opcode == "constant" else set()
+    return float(found.pop()) if len(found) == 1 else None
 
 
 def _form_and_row(broadcast: Any, source: int) -> tuple[str, int]:
