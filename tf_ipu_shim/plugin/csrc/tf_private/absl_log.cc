@@ -1,0 +1,15 @@
+// TensorFlow 2.20 lacks one function that its headers declare: abseil's log of an int. The compiler that built it gives
+// that function another name than g++.
+#include "absl/base/config.h"
+
+#if ABSL_LTS_RELEASE_VERSION == 20250127
+#include "absl/log/internal/log_message.h"
+
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+namespace log_internal {
+template LogMessage& LogMessage::operator<<(const int& v);
+}  // namespace log_internal
+ABSL_NAMESPACE_END
+}  // namespace absl
+#endif
