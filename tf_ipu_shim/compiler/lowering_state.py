@@ -29,6 +29,7 @@ class LoweringOptions:
         statistics_group: replicas that share the statistics of batch normalisation.
         runs: whether the program may run. If it is only analysed, its first replica is enough: all are alike.
         share: which part of the program's replicas this process has.
+        target: the chip and program that users' Poplar ops are built for.
     """
 
     num_ipus: int
@@ -38,6 +39,7 @@ class LoweringOptions:
     statistics_group: int = 1
     runs: bool = True
     share: Share = WHOLE
+    target: str = ""
 
 
 class LoweringState:

@@ -52,6 +52,7 @@ from tf_ipu_shim.compiler.xla_semantics import (
     resize_gradients,
     slice_updates,
     string_comparisons,
+    user_op_calls,
     xla_workarounds,
 )
 from tf_ipu_shim.machine.environment import flags
@@ -78,6 +79,7 @@ class Property(enum.Enum):
     HANDLES_NOT_RETURNED = "branches return no unused resource handle"
     CONSTANTS_PROPAGATED = "results of functions that are constants are constants of their users"
     STRINGS_FOLDED = "comparisons of constant strings are constants"
+    USER_OPS_TARGETED = "users' Poplar ops have the chip they are built for"
     CASTS_WRAP = "casts to narrow integers wrap around"
     MISCOMPILED_REPLACED = "ops that XLA computes wrongly are other ops"
     RESIZES_REPLACED = "gradients of nearest-neighbour resizing are products"
@@ -101,6 +103,7 @@ class Property(enum.Enum):
     NOT_REASSOCIATED = "XLA keeps the order of float arithmetic"
     SLICE_UPDATES_CORRECT = "launches with slice updates that XLA miscompiles are not fused"
     ACCESSES_ORDERED = "calls, loops and branches access variables in program order"
+    USER_OPS_CALLED = "users' Poplar ops are custom calls"
     ASSERTIONS_COMPILED = "assertions stop a launch"
     FLOAT16_SATURATED = "float16 results that overflow are clipped"
     INTERRUPTIBLE = "long loops check for Ctrl-C"
@@ -182,6 +185,10 @@ def _refuse_constant_arguments(state: LoweringState) -> None:
 
 def _add_seeds(state: LoweringState) -> None:
     random_seeds.add_seeds(state.functions, state.request.ordinal)
+
+
+def _set_targets(state: LoweringState) -> None:
+    user_op_calls.set_targets(state.functions, state.options.target)
 
 
 def _use_synthetic_data(state: LoweringState) -> None:
@@ -268,6 +275,7 @@ PASSES = (
     _rewrite(returned_handles.drop_returned_handles, _P.HANDLES_NOT_RETURNED, _P.HANDLES_FORWARDED),
     _rewrite(constant_propagation.propagate_constants, _P.CONSTANTS_PROPAGATED, _P.LISTS_PRESENT),
     _rewrite(string_comparisons.fold_comparisons, _P.STRINGS_FOLDED, _P.CONSTANTS_PROPAGATED),
+    _pass(_set_targets, _P.USER_OPS_TARGETED),
     _rewrite(integer_cast_wraparound.widen_casts, _P.CASTS_WRAP),
     _rewrite(xla_workarounds.replace_miscompiled_ops, _P.MISCOMPILED_REPLACED),
     _rewrite(resize_gradients.replace_resize_gradients, _P.RESIZES_REPLACED),
@@ -319,6 +327,7 @@ XLA_PASSES = (
     _xla(reassociation_barriers.with_barriers, _P.NOT_REASSOCIATED, *_LOWERED, _P.KERNEL_RESULTS),
     _xla(slice_updates.disable_fusion, _P.SLICE_UPDATES_CORRECT, *_LOWERED),
     _xla(variable_order.order_variable_accesses, _P.ACCESSES_ORDERED, *_LOWERED),
+    _xla(user_op_calls.compile_user_ops, _P.USER_OPS_CALLED, *_LOWERED, _P.USER_OPS_TARGETED),
     _pass(_compile_assertions, _P.ASSERTIONS_COMPILED, *_LOWERED),
     _pass(_saturate_float16, _P.FLOAT16_SATURATED, *_LOWERED, _P.KERNEL_RESULTS),
     _pass(_make_interruptible, _P.INTERRUPTIBLE, *_LOWERED, _P.LONG_LOOPS_MARKED),

@@ -23,9 +23,10 @@ from __future__ import annotations
 from tf_ipu_shim.cycle_model import bars as bars
 from tf_ipu_shim.cycle_model.computation import KINDS, Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
+from tf_ipu_shim.cycle_model.error_factors import ERROR_FACTORS
 from tf_ipu_shim.cycle_model.library_calls import largest_call, matmul_of, with_library_and_code
 from tf_ipu_shim.cycle_model.matmuls import MatmulPlan, plan_matmul
-from tf_ipu_shim.cycle_model.phases import ERROR_FACTORS, Phase, phases_of
+from tf_ipu_shim.cycle_model.phases import Phase, phases_of
 from tf_ipu_shim.cycle_model.planning import MatmulOptions, OptionError
 from tf_ipu_shim.cycle_model.timeline import Timeline, timeline_of
 

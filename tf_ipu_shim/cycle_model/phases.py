@@ -23,6 +23,7 @@ from tf_ipu_shim.cycle_model.sizes import (
     ReduceSizes,
     SortSizes,
     UpdateSizes,
+    UserOpSizes,
     WindowSizes,
 )
 from tf_ipu_shim.machine.chips import ChipSpec
@@ -32,27 +33,6 @@ HOST_SYNC_SECONDS = 0.363e-6
 GRAIN_BYTES = 8
 """Least bytes of a tensor on a tile; PopLibs' linear mapping gives a tile at least 128 where there is that much."""
 MINIMUM_BYTES_PER_TILE = 128
-
-ERROR_FACTORS = {
-    "product": 2.0,
-    "elementwise": 1.5,
-    "cast": 1.5,
-    "reduce": 2.0,
-    "window": 3.0,
-    "gather": 3.0,
-    "update": 3.0,
-    "norm": 2.0,
-    "copy": 2.0,
-    "random": 3.0,
-    "sort": 4.0,
-    "other": 10.0,
-    "host": 2.0,
-    "feed": 2.0,
-    "remote": 2.0,
-    "exchange": 2.0,
-    "collective": 2.0,
-}
-"""By kind of computation: the real figure is expected between ours divided by this and ours times it."""
 
 
 class Phase(NamedTuple):
@@ -468,6 +448,23 @@ def _feed(computation: Computation, sizes: FeedSizes, chip: ChipSpec) -> tuple[P
     return (*host, *exchange) if size > 0 else (*exchange, *host)
 
 
+def _user_op(computation: Computation, sizes: UserOpSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    """Returns the compute sets and exchanges of a user's Poplar op, under its own names."""
+    phases: list[Phase] = []
+    for step in sizes.steps:
+        if step.kind == "exchange":
+            sync, exchange = _exchange(step.name, chip, step.received, step.tiles, step.bytes)
+            phases.append(sync._replace(name=step.name, cycles=round(sync.cycles * step.times)))
+            cycles = round(exchange.cycles * step.times)
+            phases.append(exchange._replace(cycles=cycles, total=cycles * step.tiles))
+        else:
+            cycles, total = round(step.cycles * step.times), round(step.total * step.times)
+            phases.append(
+                Phase("compute", step.name, cycles, step.tiles, total, vertex=step.vertex, vertices=step.vertices)
+            )
+    return tuple(phases)
+
+
 _OF_KIND: dict[str, Callable[[Computation, Any, ChipSpec], tuple[Phase, ...]]] = {
     "product": _product,
     "elementwise": _elementwise,
@@ -484,4 +481,5 @@ _OF_KIND: dict[str, Callable[[Computation, Any, ChipSpec], tuple[Phase, ...]]] =
     "host": _host,
     "feed": _feed,
     "remote": _host,
+    "user_op": _user_op,
 }

@@ -168,6 +168,36 @@ class CollectiveSizes(NamedTuple):
     rounds: int
 
 
+class UserOpStep(NamedTuple):
+    """A compute set or an exchange of a user's Poplar op.
+
+    Args:
+        kind: `"compute"` or `"exchange"`.
+        cycles: of the slowest tile.
+        total: cycles of all tiles.
+        bytes: that an exchange moves.
+        received: bytes that the busiest tile receives.
+        times: how often it runs.
+    """
+
+    kind: str
+    name: str
+    cycles: int
+    tiles: int
+    total: int
+    bytes: int
+    received: int
+    vertex: str
+    vertices: int
+    times: float
+
+
+class UserOpSizes(NamedTuple):
+    """A user's Poplar op: what its program runs, in order."""
+
+    steps: tuple[UserOpStep, ...]
+
+
 Sizes = (
     MatmulSizes
     | ElementwiseSizes
@@ -184,6 +214,7 @@ Sizes = (
     | FeedSizes
     | ExchangeSizes
     | CollectiveSizes
+    | UserOpSizes
 )
 
 SIZES_OF_KIND: dict[str, type[Sizes]] = {
@@ -204,5 +235,6 @@ SIZES_OF_KIND: dict[str, type[Sizes]] = {
     "remote": HostSizes,
     "exchange": ExchangeSizes,
     "collective": CollectiveSizes,
+    "user_op": UserOpSizes,
 }
 """The class of sizes of each kind of computation."""

@@ -143,7 +143,8 @@ class _Clock:
             start, phases = transfers.remaining(ipu, block, step_index, start, phases)
         entry = Entry("step", step.owner, (ipu,), start, computation=step.work, steps=((block, step_index),))
         for phase in phases:
-            name = (step.work.name or step.owner) + phase.name
+            # Compute sets of a user's op have whole names.
+            name = phase.name if step.work.kind == "user_op" else (step.work.name or step.owner) + phase.name
             entry.children.append(Entry(phase.kind, name, (ipu,), start + entry.cycles, phase.cycles, phase=phase))
             entry.cycles += phase.cycles
         if transfers is not None:

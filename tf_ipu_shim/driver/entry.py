@@ -11,6 +11,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.driver import compilation, paths, profiles, program_requests, serialized, uncompiled_ops
 from tf_ipu_shim.driver.answers import Program
 from tf_ipu_shim.driver.program_requests import Job
+from tf_ipu_shim.memory_model.hlo import user_op_builds
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import captured_programs, executable_cache, log
@@ -31,8 +32,9 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
         return cast(bytes, program_pb2.ProgramAnswer(application_file=path).SerializeToString())
     if device.connection != ON_DEMAND:  # which attaches when the program, compiled, is to run
         device.attach()
-    directory = _cache_of(device)
+    directory = _cache_of(job)
     if device.connection == PRE_COMPILE:
+        user_op_builds.check_pre_compilation(parsed)
         program, cache = paths.pre_compile(job, directory)
     elif directory is not None:
         program, cache = paths.load_or_lower(job, directory)
@@ -41,9 +43,11 @@ def lower_bytes(library: Library, device_of: Callable[[int, bool], IpuDevice], c
     return _describe_compilation(job, program, cache, start)
 
 
-def _cache_of(device: IpuDevice) -> executable_cache.CacheDirectory | None:
-    """Returns the cache, except for op-by-op float checks, whose errors name the script's lines."""
-    return None if device.float_checks or captured_programs.active() else executable_cache.current()
+def _cache_of(job: Job) -> executable_cache.CacheDirectory | None:
+    """Returns the cache, except for op-by-op float checks, whose errors name the script's lines, and unhashable ops."""
+    if job.device.float_checks or captured_programs.active() or user_op_builds.unhashable_op(job.request):
+        return None
+    return executable_cache.current()
 
 
 def _describe_compilation(job: Job, program: Program, cache: str, start: float) -> bytes:

@@ -31,6 +31,7 @@ from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.planner_options import planner_options_of
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
+from tf_ipu_shim.memory_model.hlo import user_op_builds
 from tf_ipu_shim.memory_model.hlo.compiler_ir import with_background_work
 from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
@@ -104,6 +105,7 @@ class _Lowering:
         if is_rounded and Rounding.COMMON_ONLY in device.rounding and self._has_replicas(device):
             request = stochastic_rounding.round_common_values_only(request, reached)
         self._request = request
+        self._target = user_op_builds.target_of(device, request.function)
         # An IPU Model computes float16 in float32, unless each op's results are checked.
         is_widened = device.on_model and not device.float_checks and not is_rounded
         self._run_request = compute_in_float32(request, reached) if is_widened else request
@@ -136,6 +138,7 @@ class _Lowering:
         )  # refuses what Poplar would, also where no memory is planned
         other_devices.warn_of_other_devices(self._diagnostics, self._request)
         program = self._lower(chunks=self._asked.mode != KERNELS)  # kernels gain nothing from chunks
+        user_op_builds.build(program, self._diagnostics.describe)
         if not self._plans:
             runs = self._prepare_for_xla(self._as_run(program))
             uncompilable.record_origins(runs)
@@ -230,7 +233,7 @@ class _Lowering:
 
     def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
         """Lowers a variant of the program, which will not run, for a number of IPUs."""
-        options = LoweringOptions(num_ipus=ipus, chunks=False, runs=False, share=self._share())
+        options = LoweringOptions(num_ipus=ipus, chunks=False, runs=False, share=self._share(), target=self._target)
         return lower(self._library, self._call, request, options)
 
     @staticmethod
@@ -252,6 +255,7 @@ class _Lowering:
             statistics_group=group_size,
             runs=self._runs,
             share=self._share(),
+            target=self._target,
         )
         return lower(self._library, self._call, request or self._request, options)
 

@@ -103,6 +103,8 @@ class Library:
             ctypes.POINTER(ctypes.c_int64),
             ctypes.POINTER(ctypes.c_int32),
         ]
+        self._c.ipu_set_poplar_bridge.argtypes = [ctypes.c_char_p]
+        self._c.ipu_set_poplar_bridge.restype = None
         self._c.ipu_watch_interrupts.argtypes = [ctypes.c_void_p]
         self._c.ipu_set_plain_op_events.restype = ctypes.c_char_p
         self._c.ipu_set_plain_op_events.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64]
@@ -201,6 +203,10 @@ class Library:
 
         self._handle = _CALL(entry)
         self._c.ipu_set_python_function(self._handle)
+
+    def set_poplar_bridge(self, path: str) -> None:
+        """Sets the path of the library that builds users' Poplar ops."""
+        self._c.ipu_set_poplar_bridge(path.encode())
 
     def uncompilable(self, graph: bytes) -> list[str]:
         """Returns names of the nodes in a serialised `GraphDef` that XLA has no kernel for."""

@@ -48,7 +48,7 @@ def constants(text):
 
 
 def test_the_plugin_registers_the_ops_of_programs():
-    registered = set(re.findall(r'REGISTER_OP\(\s*"(\w+)"', source()))
+    registered = set(re.findall(r'REGISTER_(?:USER_)?OP\(\s*"(\w+)"', source()))
     assert registered - NOT_IN_PROGRAMS == vocabulary.PLUGIN_OPS
 
 

@@ -130,6 +130,11 @@ REPLICATION_FACTOR = "IpuReplicationFactor"
 
 RANDOM_SEED = "IpuRandomSeed"
 
+# Users' ops in Poplar code: with state, so that each runs whether anything needs its results or not, and without.
+USER_OP = "IpuUserOp"
+STATELESS_USER_OP = "IpuStatelessUserOp"
+USER_OPS = frozenset({USER_OP, STATELESS_USER_OP})
+
 # Sums of gradients over the iterations of a loop.
 MOMENTUM_ACCUMULATION = "IpuStatefulGradientAccumulateWithMomentum"
 GRADIENT_ACCUMULATIONS = frozenset({"IpuStatefulGradientAccumulate", MOMENTUM_ACCUMULATION})
@@ -138,6 +143,7 @@ GRADIENT_ACCUMULATIONS = frozenset({"IpuStatefulGradientAccumulate", MOMENTUM_AC
 PLUGIN_OPS = (
     COLLECTIVES
     | GRADIENT_ACCUMULATIONS
+    | USER_OPS
     | {
         PROGRAM,
         INTER_COPY,

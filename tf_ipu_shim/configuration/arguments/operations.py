@@ -28,8 +28,8 @@ CALLS = {
     "precompiled_user_op": Call(
         "`custom_ops.precompiled_user_op`",
         {
-            "gp_path": recorded("a TensorFlow function stands for the codelets", ""),
-            "separate_gradients": recorded("gradients are the same values, each for itself or all at once", False),
+            "gp_path": recorded("where a registered TensorFlow function runs instead of the library", ""),
+            "separate_gradients": recorded("where a registered TensorFlow function runs instead of the library", False),
         },
     ),
     "embedding_lookup": Call(

@@ -33,6 +33,7 @@ class Value(NamedTuple):
         mode: where its bytes are.
         of: for a view the values it is made of, for an in-place value the operands it may overwrite, by number.
         home: for a value that is stored to an always-live one (a variable's next value): that one's number, else -1.
+        tiles: bytes on a tile and how many consecutive tiles have so many, from tile 0; empty if it is mapped linearly.
     """
 
     bytes: int
@@ -41,6 +42,7 @@ class Value(NamedTuple):
     mode: Mode = Mode.NEW
     of: tuple[int, ...] = ()
     home: int = -1
+    tiles: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_on_io_tiles(self) -> bool:

@@ -282,8 +282,10 @@ def plan_of(
     io_tiles = block.io_tiles if sum(fed) <= block.io_tiles * chip.bytes_per_tile else 0
     always = [value for value in found.always if io_tiles or not value.is_on_io_tiles]
     alive = [*always, *found.at_peak]
-    sizes = (value.bytes for value in alive if not value.is_on_io_tiles)
-    on_tiles = Tiles.filled(chip.tiles, sizes, io_tiles, fed)
+    computing = [value for value in alive if not value.is_on_io_tiles]
+    sizes = (value.bytes for value in computing if not value.tiles)
+    mapped = [(value.bytes, value.tiles) for value in computing if value.tiles]
+    on_tiles = Tiles.filled(chip.tiles, sizes, io_tiles, fed, mapped)
     return IpuPlan(
         ipu=ipu,
         always_live_bytes=sum(value.bytes for value in always),

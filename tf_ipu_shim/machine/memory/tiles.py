@@ -6,7 +6,7 @@ here. Exact here: the sum over the tiles, and that the same program is always sp
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 MINIMUM_BYTES_PER_TILE = 128
 GRAIN_BYTES = 8  # the width of a tile's data path
@@ -49,8 +49,31 @@ class Tiles:
                 self._add((self._next + full) % self._tiles, 1, rest)
             self._next = (self._next + full + (rest > 0)) % self._tiles
 
+    def put(self, size: int, runs: Sequence[tuple[int, int]]) -> None:
+        """Adds a tensor with a given tile mapping; a linear one if that is of a larger chip or another size.
+
+        Example:
+            >>> tiles = Tiles(4)
+            >>> tiles.put(100, [(0, 1), (50, 2)])
+            >>> tiles.bytes()
+            [0, 50, 50, 0]
+        """
+        if sum(count for _, count in runs) > self._tiles or sum(each * count for each, count in runs) != size:
+            self.place([size])
+            return
+        first = 0
+        for each, count in runs:
+            self._add(first, count, each)
+            first += count
+
     @staticmethod
-    def filled(tiles: int, sizes: Iterable[int], io_tiles: int = 0, fed: Iterable[int] = ()) -> list[int]:
+    def filled(
+        tiles: int,
+        sizes: Iterable[int],
+        io_tiles: int = 0,
+        fed: Iterable[int] = (),
+        mapped: Iterable[tuple[int, Sequence[tuple[int, int]]]] = (),
+    ) -> list[int]:
         """Bytes on each tile of an IPU of which the last tiles may be set apart for elements of feeds.
 
         Example:
@@ -59,6 +82,8 @@ class Tiles:
         """
         computing, apart = Tiles(tiles - io_tiles), Tiles(max(1, io_tiles))
         computing.place(sizes)
+        for size, runs in mapped:
+            computing.put(size, runs)
         apart.place(fed)
         return computing.bytes() + (apart.bytes() if io_tiles else [])
 

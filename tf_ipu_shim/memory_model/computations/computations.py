@@ -40,6 +40,7 @@ from tf_ipu_shim.memory_model.computations.operations import elementwise_sizes
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction, find_outlined, outlined_calls_of
 from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions, options_by_op
 from tf_ipu_shim.memory_model.computations.work import HloWork, convolution_sizes, dot_sizes, elements_of
+from tf_ipu_shim.memory_model.hlo import user_op_calls
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, dtype_of, shape_bytes
 from tf_ipu_shim.tf_private.protos import function_pb2
 
@@ -166,6 +167,8 @@ class ComputationClassifier:
     def computation(self, instruction: Any, context: ComputationContext, owner: str) -> Computation | None:
         """Returns what an instruction computes; None for views, parts of others and what takes no time."""
         by_id = context.by_id
+        if (built := user_op_calls.computation_of(instruction)) is not None:
+            return built
         fusion = _fusion_of(instruction, context, owner)
         if fusion is None:
             return None

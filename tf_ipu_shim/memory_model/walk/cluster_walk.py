@@ -15,6 +15,7 @@ from tensorflow.compat.v2 import dtypes, errors
 
 from tf_ipu_shim.compiler.ir import op_types
 from tf_ipu_shim.compiler.ir.node_defs import constant, copy_function, data_inputs, producer_name
+from tf_ipu_shim.compiler.xla_semantics.user_ops import with_custom_calls
 from tf_ipu_shim.machine.memory import Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
@@ -46,7 +47,7 @@ def launch(analyzer: BlockWriter, function: str, ipu: int, inputs: Sequence[Tens
     definition, fed = _with_known_inputs(analyzer, function, inputs)
     arguments = [compiler_ir.Argument(state.spec.type, state.spec.shape or (), state.spec.variable) for state in fed]
     called = reached_functions(definition.node_def, analyzer.context.library)
-    functions = (definition, *called)
+    functions = map(with_custom_calls, (definition, *called))
     library = [substitute_surrogates(each, is_profiled=analyzer.context.names is not None) for each in functions]
     try:
         module = _module(analyzer, definition, library, arguments)

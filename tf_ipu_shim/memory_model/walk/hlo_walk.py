@@ -1,8 +1,7 @@
 """Translates the HLO of one XLA program to values and steps of a memory block.
 
 It follows Poplar's treatment of an instruction. Reshapes, broadcasts and slices are views of their operands,
-element-wise work is done in place if an operand dies, and everything else needs new memory. The temporary memory of
-library calls (of a convolution, for example) is not included: it is not part of XLA's program.
+element-wise work is done in place if an operand dies, and all else needs new memory, without library temporaries.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier, ComputationContext
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
+from tf_ipu_shim.memory_model.hlo import user_op_calls
 from tf_ipu_shim.memory_model.hlo.conditionals import Branch, arguments_of_size, place_results, used_elements
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.memory_model.hlo.integer_literals import LITERAL_LIMIT, integer_elements
@@ -360,7 +360,7 @@ class HloAnalyzer:
     def _needed(computation: Any) -> set[int]:
         needed = {computation.root_id}
         for instruction in reversed(computation.instructions):
-            if instruction.id in needed or instruction.opcode in EFFECTS:
+            if instruction.id in needed or instruction.opcode in EFFECTS or instruction.custom_call_has_side_effect:
                 needed.add(instruction.id)
                 needed.update(instruction.operand_ids)
         return needed
@@ -378,9 +378,10 @@ class HloAnalyzer:
         values = [leaf for operand in operands for leaf in leaves_of(operand)]
         name = self._name(instruction, op_name, values)
         kind = shape.element_type
-        if kind == xla_data_pb2.TUPLE:
+        if kind == xla_data_pb2.TUPLE or user_op_calls.is_user_op(instruction):
             results = self._new_values(shape, name)
             self._shrink_mini_batch(leaves_of(results), self._axes_in_tuple(instruction, values, shapes))
+            values = user_op_calls.with_memory(block, instruction, name, values, leaves_of(results))
             block.run(name, values, leaves_of(results), work=self._computation(instruction, name))
             return results
         size = self._sizes.of_shape(shape)

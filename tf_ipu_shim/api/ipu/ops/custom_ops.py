@@ -7,8 +7,9 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.frontend.ops.user_ops.codelet_emulations import precompiled_user_op, register_emulation
+from tf_ipu_shim.frontend.ops.user_ops.codelet_emulations import register_emulation
 from tf_ipu_shim.frontend.ops.user_ops.host_callbacks import cpu_user_operation
+from tf_ipu_shim.frontend.ops.user_ops.poplar_ops import precompiled_user_op
 
 __all__ = ["codelet_expression_op", "cpu_user_operation", "precompiled_user_op", "register_emulation"]
 

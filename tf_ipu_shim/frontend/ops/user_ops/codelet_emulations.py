@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim import errors
-from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.ops import emulation_registry as registry
 from tf_ipu_shim.frontend.ops.emulation_registry import Emulation
-from tf_ipu_shim.frontend.ops.user_ops.user_op_arguments import UserOpCall, user_op_call
-
-_FIRST_FUNCTION = "Build"
+from tf_ipu_shim.frontend.ops.user_ops.user_op_arguments import UserOpCall
 
 
 def register_emulation(
@@ -68,75 +64,12 @@ def register_emulation(
         )
 
 
-def precompiled_user_op(
-    inputs: Sequence[Any],
-    library_path: str,
-    gp_path: str = "",
-    outs: Mapping[str, Any] | None = None,
-    name: str = "UserOp",
-    op_name: str = _FIRST_FUNCTION,
-    separate_gradients: bool = False,
-    inputs_with_gradients: Sequence[int] | None = None,
-    attributes: str | None = None,
-    gradient_attributes: str | None = None,
-) -> list[tf.Tensor]:
-    """Returns an op that a shared library makes of Poplar code: what `register_emulation` has for it runs in its place.
-
-    Args:
-        inputs: tensors.
-        library_path: of the shared library. Nothing is loaded; the path says which emulation it is.
-        gp_path: of its codelets; recorded.
-        outs: `output_types` and `output_shapes`, a list each. None for no outputs.
-        name: of the op.
-        op_name: prefix of the library's functions.
-        separate_gradients: whether each gradient has its own op; recorded, the values are the same.
-        inputs_with_gradients: indices of the inputs that have gradients; None for all.
-        attributes: text for the op.
-        gradient_attributes: text for its gradient.
-
-    Returns:
-        A tensor for each output.
-
-    Raises:
-        ValueError: an argument or a result of an emulation is not valid, or the emulation was registered for another
-        library of the same file name. UnsupportedError: no emulation is registered; the error says how.
-        NotFoundError: so it is, and there is no such library either.
-
-    Source: `tensorflow.python.ipu.ops.custom_ops.precompiled_user_op`.
-
-    Example:
-        >>> register_emulation("libscale.so", lambda x, attributes: x * float(attributes))
-        >>> outputs = {"output_types": [tf.float32], "output_shapes": [[2]]}
-        >>> precompiled_user_op([[1.0, 2.0]], "libscale.so", outs=outputs, attributes="0.5")[0].numpy().tolist()
-        [0.5, 1.0]
-    """
-    call = user_op_call(inputs, outs, inputs_with_gradients, attributes, gradient_attributes)
-    emulation = _find_emulation(os.fspath(library_path), op_name)
-    note_arguments("precompiled_user_op", gp_path=gp_path, separate_gradients=separate_gradients)
-    with tf.name_scope(name or "UserOp"):
-        values = [x if i in call.differentiable else tf.stop_gradient(x) for i, x in enumerate(call.inputs)]
-        if emulation.gradient is None:
-            return _check_outputs(emulation, call, values)
-        return list(_call_with_gradient(emulation, emulation.gradient, call)(*values))
-
-
-def _find_emulation(path: str, op_name: str) -> Emulation:
-    known = registry.find_emulation(path, op_name)
-    if known is not None:
-        return known
-    file = os.path.basename(path)
-    key = file if op_name == _FIRST_FUNCTION else f"{file}:{op_name}"
-    reason = (
-        f"precompiled_user_op runs Poplar code of {path}, and there is no Poplar in the simulated IPU. Register a "
-        "TensorFlow function that computes the same, before the op is used:\n"
-        f"    ipu.custom_ops.register_emulation({key!r}, lambda *inputs: ...)\n"
-        "It needs no library. See the help of register_emulation for attributes and gradients."
-    )
-    if not os.path.exists(path):
-        raise tf.errors.NotFoundError(
-            None, None, f"{path}: the file does not exist; expected a compiled library. {reason}"
-        )
-    raise errors.UnsupportedError(reason)
+def run_emulation(emulation: Emulation, call: UserOpCall) -> list[tf.Tensor]:
+    """Runs the function that stands for an op."""
+    values = [x if i in call.differentiable else tf.stop_gradient(x) for i, x in enumerate(call.inputs)]
+    if emulation.gradient is None:
+        return _check_outputs(emulation, call, values)
+    return list(_call_with_gradient(emulation, emulation.gradient, call)(*values))
 
 
 def _call_with_gradient(emulation: Emulation, gradient: Callable[..., Any], call: UserOpCall) -> Callable[..., Any]:

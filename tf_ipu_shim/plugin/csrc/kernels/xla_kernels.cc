@@ -8,6 +8,8 @@
 namespace tf_ipu_shim {
 
 bool XlaHasKernel(const tensorflow::NodeDef& node) {
+  // A user's Poplar op is a custom call there.
+  if (node.op() == "IpuUserOp" || node.op() == "IpuStatelessUserOp") return true;
   tensorflow::XlaOpRegistry::RegisterCompilationKernels();
   return tensorflow::FindKernelDef(tensorflow::DeviceType("XLA_CPU_JIT"), node, nullptr, nullptr).ok();
 }

@@ -1,10 +1,14 @@
 // The custom-call targets that XLA programs call on the host while they run (`compiler/ir/custom_calls`): assertions,
-// and whether an interruptible loop continues. Operand 0 is a boolean, the configuration a string; an error ends the
+// whether an interruptible loop continues, and users' Poplar ops. The configuration is a string; an error ends the
 // launch. Checked on 2.15.1 and 2.21.0.
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "process/interrupts.h"
+#include "user_ops/poplar_bridge.h"
 #if __has_include("xla/service/custom_call_target_registry.h")
 #include "xla/service/custom_call_status_internal.h"
 #include "xla/service/custom_call_target_registry.h"
@@ -30,10 +34,27 @@ void ContinueLoopCallback(void* result, const void** operands, const char*, size
   status->message = std::string(InterruptedError("A loop").message());
 }
 
+// A user's op: the configuration is the numbers of its inputs and outputs (two 32-bit integers as text, each ended by a
+// blank), then its call. XLA passes one result as it is, and several as a list.
+void UserOpCallback(void* result, const void** operands, const char* text, size_t size, XlaCustomCallStatus_* status) {
+  std::string call(text, size);
+  size_t length = 0;
+  const size_t inputs = std::stoul(call, &length);
+  call.erase(0, length + 1);
+  const size_t outputs = std::stoul(call, &length);
+  call.erase(0, length + 1);
+  std::vector<void*> results(outputs, result);
+  if (outputs > 1) std::memcpy(results.data(), result, outputs * sizeof(void*));
+  const tensorflow::Status ran =
+      RunUserOp(call, std::vector<const void*>(operands, operands + inputs), results);
+  if (!ran.ok()) status->message = std::string(ran.message());
+}
+
 bool RegisterProgramCallbacks() {
   auto* const registry = xla::CustomCallTargetRegistry::Global();
   registry->Register("TfIpuShimAssert", reinterpret_cast<void*>(&AssertCallback), "Host");
   registry->Register("TfIpuShimGoesOn", reinterpret_cast<void*>(&ContinueLoopCallback), "Host");
+  registry->Register("TfIpuShimUserOp", reinterpret_cast<void*>(&UserOpCallback), "Host");
   return true;
 }
 

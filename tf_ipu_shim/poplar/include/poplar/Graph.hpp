@@ -18,6 +18,7 @@
 #include <poplar/Type.hpp>
 #include <poplar/TypeTraits.hpp>
 #include <poplar/VariableMappingMethod.hpp>
+#include <poplar/detail/headers.hpp>
 #include <poplar/exceptions.hpp>
 #include <poplar/replication_factor.hpp>
 

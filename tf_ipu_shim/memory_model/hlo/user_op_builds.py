@@ -1,0 +1,56 @@
+"""Builds the users' Poplar ops of a program when it is compiled, and keeps unhashable ones out of caches."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow.compat.v2 import errors
+
+from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
+from tf_ipu_shim.compiler.xla_semantics import user_ops
+from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
+from tf_ipu_shim.poplar import bridge
+from tf_ipu_shim.runtime.device import IpuDevice
+
+_serial = itertools.count()
+
+
+def target_of(device: IpuDevice, program: str) -> str:
+    """Returns what the ops of a program are built for: chip, tiles that compute, and the program, as state is its own.
+
+    Each call is another program.
+    """
+    tiles = io_tiles_of(device.options).compute_tiles(device.chip).tiles
+    return f"{device.chip.target} {tiles} {program}_{next(_serial)}"
+
+
+def build(program: LoweredProgram, describe: Callable[[str, Any], str]) -> None:
+    """Builds each user's Poplar op of a program."""
+    scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
+    for function in program.functions:
+        for node in user_ops.user_ops_in(function.node_def):
+            try:
+                bridge.describe(user_ops.call_of(node))
+            except errors.OpError as error:
+                name = function.signature.name
+                described = describe(scopes.get(name, name), node)
+                raise type(error)(None, None, f"{error.message.rstrip('.')}. Op {described}.") from None
+
+
+def unhashable_op(request: ProgramRequest) -> str:
+    """Returns the name of a user's Poplar op whose library does not say that it can be cached; empty for none."""
+    nodes = (node for function in request.library.values() for node in user_ops.user_ops_in(function.node_def))
+    return next((node.name for node in nodes if not node.attr["is_hashable"].b), "")
+
+
+def check_pre_compilation(request: ProgramRequest) -> None:
+    """Refuses to compile a program for other processes if a user's op may differ there."""
+    if name := unhashable_op(request):
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"{name} cannot be pre-compiled: its metadata function does not set is_hashable; expected true. Set it in "
+            "the library if the op and all it depends on stay the same.",
+        )

@@ -1,0 +1,149 @@
+"""Calls the library that builds users' Poplar ops (`csrc/bridge`), from Python and through the plugin."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tf_ipu_shim import plugin
+from tf_ipu_shim.cycle_model.sizes import UserOpStep
+from tf_ipu_shim.poplar import toolchain
+from tf_ipu_shim.poplar.op_calls import OpCall, describe_tensor
+
+_LIBRARY = "lib/libtf_ipu_poplar.so"
+_FLOAT = 1  # `DT_FLOAT`: metadata functions are told the number of inputs only
+Runs = tuple[tuple[int, int], ...]
+"""Bytes on a tile, and how many consecutive tiles have so many, from tile 0."""
+
+
+class Metadata(NamedTuple):
+    """The properties that a library's metadata function declares.
+
+    Args:
+        aliases: pairs of an input and the output that has its memory.
+    """
+
+    api_level: int
+    allocating_indices: tuple[int, ...]
+    aliases: tuple[tuple[int, int], ...]
+    is_elementwise: bool
+    is_stateless: bool
+    is_hashable: bool
+
+
+class OpInput(NamedTuple):
+    """An input: whether the library's allocator maps it, and how."""
+
+    is_allocated: bool
+    tiles: Runs
+
+
+class OpOutput(NamedTuple):
+    """An output: the input that it has the memory of (-1 for none), and its tiles."""
+
+    alias: int
+    tiles: Runs
+
+
+class OpDescription(NamedTuple):
+    """An op as its library has built it.
+
+    Args:
+        temporary: bytes on each tile of the variables, constants and vertices that it adds to its inputs and outputs.
+    """
+
+    inputs: tuple[OpInput, ...]
+    outputs: tuple[OpOutput, ...]
+    temporary: Runs
+    steps: tuple[UserOpStep, ...]
+
+
+class Bridge:
+    """The loaded library.
+
+    Args:
+        path: of `libtf_ipu_poplar.so`.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._c = ctypes.CDLL(path)
+        text = ctypes.POINTER(ctypes.c_void_p)
+        self._c.tf_ipu_poplar_metadata.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text, text]
+        self._c.tf_ipu_poplar_build.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text, text]
+        self._c.tf_ipu_poplar_describe.argtypes = [ctypes.c_void_p, text, text]
+        self._c.tf_ipu_poplar_free.argtypes = [ctypes.c_void_p]
+        self._c.tf_ipu_poplar_free.restype = None
+
+    def metadata(self, call: bytes) -> Metadata:
+        """Loads an op's library and returns what it declares; raises TensorFlow's error if it cannot be used."""
+        fields = json.loads(self._ask(self._c.tf_ipu_poplar_metadata, call, len(call)))
+        fields["allocating_indices"] = tuple(fields["allocating_indices"])
+        fields["aliases"] = tuple(map(tuple, fields["aliases"]))
+        return Metadata(**fields)
+
+    def build(self, call: bytes) -> OpDescription:
+        """Builds an op if no one has yet; raises TensorFlow's error if that fails."""
+        op, error = ctypes.c_void_p(), ctypes.c_void_p()
+        self._check(self._c.tf_ipu_poplar_build(call, len(call), op, error), error)
+        fields = json.loads(self._ask(self._c.tf_ipu_poplar_describe, op))
+        return OpDescription(
+            tuple(OpInput(bool(allocated), _runs(tiles)) for allocated, tiles in fields["inputs"]),
+            tuple(OpOutput(alias, _runs(tiles)) for alias, tiles in fields["outputs"]),
+            _runs(fields["temporary"]),
+            tuple(UserOpStep(*step) for step in fields["steps"]),
+        )
+
+    def _ask(self, function: Any, *arguments: Any) -> str:
+        answer, error = ctypes.c_void_p(), ctypes.c_void_p()
+        self._check(function(*arguments, answer, error), error)
+        return self._text(answer)
+
+    def _check(self, code: int, error: ctypes.c_void_p) -> None:
+        if code:
+            from tensorflow.compat.v1 import errors as tf_errors
+
+            message = self._text(error)
+            raise tf_errors.exception_type_from_error_code(code)(None, None, message)
+
+    def _text(self, text: ctypes.c_void_p) -> str:
+        value = ctypes.string_at(text.value or 0).decode(errors="replace") if text.value else ""
+        self._c.tf_ipu_poplar_free(text)
+        return value
+
+
+def _runs(pairs: Sequence[Sequence[int]]) -> Runs:
+    return tuple((size, tiles) for size, tiles in pairs)
+
+
+_lock = threading.Lock()
+_bridge: Bridge | None = None
+_built: dict[bytes, OpDescription] = {}
+
+
+def load() -> Bridge:
+    """Returns the bridge, whose libraries are built at the first call, and shows the plugin where it is."""
+    global _bridge
+    with _lock:
+        if _bridge is None:
+            path = str(toolchain.build_libraries() / _LIBRARY)
+            bridge = Bridge(path)
+            plugin.load().set_poplar_bridge(path)
+            _bridge = bridge
+        return _bridge
+
+
+def metadata(path: str, digest: str, op_name: str, inputs: int, gradient_size: int) -> Metadata:
+    """Loads an op's library and returns what it declares; raises TensorFlow's error if it cannot be used."""
+    tensors = [describe_tensor(_FLOAT, ())] * inputs
+    call = OpCall(path, digest, "", op_name, "", gradient_size, 0, False, "", "", tensors, ())
+    return load().metadata(call.encode())
+
+
+def describe(call: bytes) -> OpDescription:
+    """Returns an op as its library builds it."""
+    if call not in _built:
+        _built[call] = load().build(call)
+    return _built[call]

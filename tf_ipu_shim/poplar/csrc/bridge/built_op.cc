@@ -1,0 +1,142 @@
+// Builds a user's op by its library's functions, and runs it.
+#include "built_op.hpp"
+
+#include "child_process.hpp"
+#include "failure.hpp"
+
+#include <poplar/Device.hpp>
+#include <poplar/Target.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+namespace tf_ipu_shim {
+namespace {
+
+poplar::Target targetOf(const std::string& text) {
+  std::istringstream words(text.empty() ? "ipu2 1472" : text);
+  std::string version;
+  unsigned tiles = 0;
+  words >> version >> tiles;
+  return poplar::Target::createIPUTarget(1, tiles, version);
+}
+
+std::string handleOf(const char* kind, std::size_t index) { return kind + std::to_string(index); }
+
+}  // namespace
+
+BuiltOp::BuiltOp(OpCall call) : call_(std::move(call)), graph_(targetOf(call_.target)) {
+  const UserLibrary& library = UserLibrary::get(call_);
+  library.require(call_);
+  const std::string what = call_.function() + " of " + call_.library_path;
+  checkInChild(what, [&] {  // the child's copy of the graph goes with it
+    BuiltOp* const copy = this;
+    copy->addInputs(library);
+    copy->program_ = library.build(call_, copy->graph_, copy->inputs_, copy->outputs_);
+  });
+  addInputs(library);
+  program_ = library.build(call_, graph_, inputs_, outputs_);
+  checkOutputs(what);
+  callUser("The program that " + what + " builds", [&] {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) graph_.createHostWrite(handleOf("input", i), inputs_[i]);
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      if (outputs_[i].valid()) graph_.createHostRead(handleOf("output", i), outputs_[i]);
+    idle_.push_back(takeEngine());
+  });
+}
+
+void BuiltOp::addInputs(const UserLibrary& library) {
+  if (!call_.gp_path.empty()) {
+    callUser("Loading the codelets of " + call_.gp_path, [&] { graph_.addCodelets(call_.gp_path); });
+  }
+  const Metadata metadata = library.metadata(call_);
+  for (std::size_t i = 0; i < call_.inputs.size(); ++i) {
+    const TensorType& type = call_.inputs[i];
+    const auto& indices = metadata.allocating_indices;
+    poplar::Tensor tensor;
+    if (std::count(indices.begin(), indices.end(), static_cast<std::int64_t>(i)) > 0)
+      tensor = library.allocate(call_, graph_, static_cast<unsigned>(i));
+    allocated_.push_back(tensor.valid());
+    if (!tensor.valid()) {
+      tensor = graph_.addVariable(type.type, type.shape, poplar::VariableMappingMethod::LINEAR,
+                                  call_.name + "/" + handleOf("input", i));
+    } else if (tensor.elementType() != type.type || tensor.shape() != type.shape) {
+      throw Failure(Code::Internal, call_.function() + "_allocator of " + call_.library_path + " returned " +
+                                        describe(tensor.elementType(), tensor.shape()) + " for input " +
+                                        std::to_string(i) + "; expected " + describe(type.type, type.shape) +
+                                        ". Change the function.");
+    }
+    inputs_.push_back(std::move(tensor));
+  }
+}
+
+void BuiltOp::checkOutputs(const std::string& what) const {
+  const auto& expected = call_.outputs;
+  const bool is_gradient = call_.gradient_size > 0;
+  const std::string fix = is_gradient ? " Change the function, inputs_with_gradients or separate_gradients."
+                                      : " Change the function or `outs`.";
+  // An op on empty tensors may stop before it has made anything.
+  const bool empty = std::all_of(expected.begin(), expected.end(), [](const TensorType& type) { return type.bytes == 0; });
+  if (outputs_.empty() && empty) return;
+  if (outputs_.size() != expected.size())
+    throw Failure(Code::Internal, what + " made " + std::to_string(outputs_.size()) + " outputs; expected " +
+                                      std::to_string(expected.size()) +
+                                      (is_gradient ? ", one for each input that has a gradient." : ", as `outs` says.") +
+                                      fix);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!outputs_[i].valid()) {  // no gradient
+      if (is_gradient) continue;
+      throw Failure(Code::Internal, "Output " + std::to_string(i) + " of " + what +
+                                        " is a tensor without a value; expected " +
+                                        describe(expected[i].type, expected[i].shape) + "." + fix);
+    }
+    if (outputs_[i].elementType() != expected[i].type || outputs_[i].shape() != expected[i].shape)
+      throw Failure(Code::Internal, "Output " + std::to_string(i) + " of " + what + " is " +
+                                        describe(outputs_[i].elementType(), outputs_[i].shape()) + "; expected " +
+                                        describe(expected[i].type, expected[i].shape) + "." + fix);
+  }
+}
+
+std::unique_ptr<poplar::Engine> BuiltOp::takeEngine() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      auto engine = std::move(idle_.back());
+      idle_.pop_back();
+      return engine;
+    }
+  }
+  auto engine = std::make_unique<poplar::Engine>(graph_, program_);
+  engine->load(poplar::Device(0, graph_.getTarget(), {0}));
+  return engine;
+}
+
+void BuiltOp::run(const void* const* inputs, void* const* outputs) {
+  const std::string what = call_.name + " (" + call_.function() + " of " + call_.library_path + ")";
+  auto engine = takeEngine();
+  checkInChild(what, [&] { runIn(*engine, inputs, outputs); });
+  callUser(what, [&] { runIn(*engine, inputs, outputs); });
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(engine));
+}
+
+void BuiltOp::runIn(poplar::Engine& engine, const void* const* inputs, void* const* outputs) const {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const auto* data = static_cast<const char*>(inputs[i]);
+    if (call_.inputs[i].bytes > 0) engine.writeTensor(handleOf("input", i), data, data + call_.inputs[i].bytes);
+  }
+  engine.run(0);
+  for (std::size_t i = 0; i < call_.outputs.size(); ++i) {
+    auto* data = static_cast<char*>(outputs[i]);
+    if (call_.outputs[i].bytes == 0) continue;
+    if (i < outputs_.size() && outputs_[i].valid()) {
+      engine.readTensor(handleOf("output", i), data, data + call_.outputs[i].bytes);
+    } else {
+      std::memset(data, 0, call_.outputs[i].bytes);
+    }
+  }
+}
+
+}  // namespace tf_ipu_shim

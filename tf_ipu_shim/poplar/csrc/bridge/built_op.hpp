@@ -1,0 +1,51 @@
+// A user's op: the graph and program that its library has built, and engines that run it.
+#ifndef TF_IPU_SHIM_POPLAR_BRIDGE_BUILT_OP_HPP_
+#define TF_IPU_SHIM_POPLAR_BRIDGE_BUILT_OP_HPP_
+
+#include "op_call.hpp"
+#include "user_library.hpp"
+
+#include <poplar/Engine.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tf_ipu_shim {
+
+class BuiltOp {
+ public:
+  // Throws a Failure if the library cannot be used, fails, or builds something else than TensorFlow was told.
+  explicit BuiltOp(OpCall call);
+
+  const OpCall& call() const { return call_; }
+  const poplar::Graph& graph() const { return graph_; }
+  const poplar::program::Program& program() const { return program_; }
+  const std::vector<poplar::Tensor>& inputs() const { return inputs_; }
+  const std::vector<poplar::Tensor>& outputs() const { return outputs_; }  // invalid ones are zeros
+  const std::vector<bool>& allocated() const { return allocated_; }
+
+  void run(const void* const* inputs, void* const* outputs);
+
+ private:
+  // One at a time, it runs the op in memory of its own, which keeps the state of the op between runs.
+  std::unique_ptr<poplar::Engine> takeEngine();
+  void runIn(poplar::Engine& engine, const void* const* inputs, void* const* outputs) const;
+  void addInputs(const UserLibrary& library);
+  void checkOutputs(const std::string& what) const;
+
+  OpCall call_;
+  poplar::Graph graph_;
+  std::vector<poplar::Tensor> inputs_, outputs_;
+  std::vector<bool> allocated_;
+  poplar::program::Program program_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<poplar::Engine>> idle_;
+};
+
+}  // namespace tf_ipu_shim
+
+#endif  // TF_IPU_SHIM_POPLAR_BRIDGE_BUILT_OP_HPP_

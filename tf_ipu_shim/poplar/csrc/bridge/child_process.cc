@@ -1,0 +1,66 @@
+// Calls a function in a child process.
+#include "child_process.hpp"
+
+#include "failure.hpp"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace tf_ipu_shim {
+namespace {
+
+constexpr std::size_t shown_bytes = 2000;
+
+bool isChecked() {
+  const char* const value = std::getenv("TF_IPU_SHIM_CHECK_CODELETS");
+  return value != nullptr && *value != '\0' && std::string(value) != "0";
+}
+
+// The end of what a child has printed.
+std::string printedBy(int file) {
+  const off_t size = lseek(file, 0, SEEK_END);
+  const off_t begin = size > static_cast<off_t>(shown_bytes) ? size - static_cast<off_t>(shown_bytes) : 0;
+  std::string text(static_cast<std::size_t>(size - begin), '\0');
+  const ssize_t count = pread(file, text.data(), text.size(), begin);
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+[[noreturn]] void runChild(const std::function<void()>& call, int printed) {
+  dup2(printed, STDOUT_FILENO);
+  dup2(printed, STDERR_FILENO);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, SIG_DFL);
+  try {
+    call();
+  } catch (...) {  // the parent's call throws it again
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+void checkInChild(const std::string& what, const std::function<void()>& call) {
+  if (!isChecked()) return;
+  const int printed = memfd_create("child", MFD_CLOEXEC);
+  const pid_t child = fork();
+  if (child == 0) runChild(call, printed);
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const std::string text = child > 0 ? printedBy(printed) : "";
+  close(printed);
+  if (child > 0 && WIFSIGNALED(status)) {
+    throw Failure(Code::Internal, what + " crashed: " + strsignal(WTERMSIG(status)) +
+                                      (text.empty() ? "" : ", after it printed:\n" + text + "\n") +
+                                      (text.empty() ? ". " : "") + "Compile it with -g and run the script in gdb.");
+  }
+}
+
+}  // namespace tf_ipu_shim

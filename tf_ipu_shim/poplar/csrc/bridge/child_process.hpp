@@ -1,0 +1,17 @@
+// Tries users' code in a child process first, so that a crash is an error and not the end of the script.
+#ifndef TF_IPU_SHIM_POPLAR_BRIDGE_CHILD_PROCESS_HPP_
+#define TF_IPU_SHIM_POPLAR_BRIDGE_CHILD_PROCESS_HPP_
+
+#include <functional>
+#include <string>
+
+namespace tf_ipu_shim {
+
+// With TF_IPU_SHIM_CHECK_CODELETS, calls the function in a child process, whose memory is a copy; throws a Failure if
+// the child is ended by a signal. What the child prints is shown in that case only. Exceptions are left to the call
+// that follows in this process.
+void checkInChild(const std::string& what, const std::function<void()>& call);
+
+}  // namespace tf_ipu_shim
+
+#endif  // TF_IPU_SHIM_POPLAR_BRIDGE_CHILD_PROCESS_HPP_

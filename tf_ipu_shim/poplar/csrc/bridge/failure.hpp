@@ -1,0 +1,27 @@
+// Errors that reach TensorFlow: a status code and a message that says what to do.
+#ifndef TF_IPU_SHIM_POPLAR_BRIDGE_FAILURE_HPP_
+#define TF_IPU_SHIM_POPLAR_BRIDGE_FAILURE_HPP_
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace tf_ipu_shim {
+
+enum class Code { InvalidArgument = 3, NotFound = 5, Internal = 13 };
+
+class Failure : public std::runtime_error {
+ public:
+  Failure(Code code, const std::string& message) : std::runtime_error(message), code(code) {}
+  const Code code;
+};
+
+// Calls a user's code; what it throws becomes a Failure that begins with `what` ("Build of libadd.so").
+void callUser(const std::string& what, const std::function<void()>& call);
+
+// A C++ name as it is written.
+std::string demangled(const char* name);
+
+}  // namespace tf_ipu_shim
+
+#endif  // TF_IPU_SHIM_POPLAR_BRIDGE_FAILURE_HPP_

@@ -1,0 +1,39 @@
+// What a user's library is asked to build. Python (`poplar/op_calls.py`) and the plugin's kernel write it as bytes: each
+// field as decimal digits of its length, a colon, and its text.
+#ifndef TF_IPU_SHIM_POPLAR_BRIDGE_OP_CALL_HPP_
+#define TF_IPU_SHIM_POPLAR_BRIDGE_OP_CALL_HPP_
+
+#include <poplar/Type.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace tf_ipu_shim {
+
+struct TensorType {
+  poplar::Type type;
+  std::vector<std::size_t> shape;
+  std::size_t bytes = 0;
+};
+
+struct OpCall {
+  std::string library_path, library_digest, gp_path, op_name, target;
+  std::size_t gradient_size = 0;  // inputs that are gradients of outputs; 0: the op is no gradient
+  int partial_derivative = 0;
+  bool separate_gradients = false;
+  std::string attributes, name;
+  std::vector<TensorType> inputs, outputs;
+
+  // Throws std::invalid_argument for bytes of another version.
+  static OpCall parse(const std::string& bytes);
+  // The name of the function that builds it, such as "Build_grad".
+  std::string function() const { return gradient_size > 0 ? op_name + "_grad" : op_name; }
+};
+
+// "float, shape {2,3}".
+std::string describe(const poplar::Type& type, const std::vector<std::size_t>& shape);
+
+}  // namespace tf_ipu_shim
+
+#endif  // TF_IPU_SHIM_POPLAR_BRIDGE_OP_CALL_HPP_

@@ -1,0 +1,51 @@
+"""Encodes what a user's library is asked to build, as the bridge and the plugin's kernel read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class OpCall(NamedTuple):
+    """An op that a user's library is to build.
+
+    Args:
+        target: words: the chip's version, its tiles that compute, the program; empty for a GC200.
+        gradient_size: how many of the inputs are gradients of outputs; 0 for an op that is no gradient.
+        partial_derivative: of a gradient that is built by itself, the index of its input.
+        name: of the op, which its functions get as their debug prefix.
+        inputs: described by `describe_tensor`.
+    """
+
+    library_path: str
+    library_digest: str
+    gp_path: str
+    op_name: str
+    target: str
+    gradient_size: int
+    partial_derivative: int
+    separate_gradients: bool
+    attributes: str
+    name: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+    def encode(self) -> bytes:
+        """Returns the call's bytes: each field behind its length."""
+        *fields, inputs, outputs = self
+        texts = [str(int(field) if isinstance(field, bool) else field) for field in fields]
+        return _encode([*texts, ",".join(inputs), ",".join(outputs)])
+
+
+def describe_tensor(kind: int, sizes: Iterable[int]) -> str:
+    """Describes a tensor by its `DataType` and dimensions.
+
+    Example:
+        >>> describe_tensor(1, [2, 3])
+        '1:2x3'
+    """
+    return f"{kind}:{'x'.join(map(str, sizes))}"
+
+
+def _encode(fields: Iterable[str]) -> bytes:
+    return b"".join(b"%d:%b" % (len(field), field) for field in map(str.encode, fields))
