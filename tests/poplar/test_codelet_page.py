@@ -16,12 +16,13 @@ SUMS = 0.5 * np.arange(400).reshape(4, 100).sum(1)
 
 
 @pytest.fixture
-def example(tmp_path):
-    (tmp_path / "codelet.cpp").write_text(CPP[0])
-    (tmp_path / "main.cpp").write_text(CPP[1])
-    (tmp_path / "Makefile").write_text(re.search(r"```make\n(.*?)```", PAGE, re.S)[1])
-    (tmp_path / "train.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.S)[1])
-    return tmp_path
+def example(python):
+    """The page's files, in the directory in which scripts run."""
+    (python.directory / "codelet.cpp").write_text(CPP[0])
+    (python.directory / "main.cpp").write_text(CPP[1])
+    (python.directory / "Makefile").write_text(re.search(r"```make\n(.*?)```", PAGE, re.S)[1])
+    (python.directory / "train.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.S)[1])
+    return python.directory
 
 
 def test_example_of_the_page_runs(python, example):
