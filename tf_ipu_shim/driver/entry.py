@@ -11,7 +11,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.driver import compilation, paths, profiles, program_requests, serialized, uncompiled_ops
 from tf_ipu_shim.driver.answers import Program
 from tf_ipu_shim.driver.program_requests import Job
-from tf_ipu_shim.memory_model.hlo import user_op_builds
+from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.messages import program_pb2
 from tf_ipu_shim.plugin.library import Call, Library
 from tf_ipu_shim.runtime import captured_programs, executable_cache, log

@@ -31,11 +31,11 @@ from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.planner_options import planner_options_of
 from tf_ipu_shim.memory_model.computations.work import ProgramWork
-from tf_ipu_shim.memory_model.hlo import user_op_builds
 from tf_ipu_shim.memory_model.hlo.compiler_ir import with_background_work
 from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_json
+from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
 from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
