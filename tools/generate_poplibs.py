@@ -17,7 +17,7 @@ import cpp_names
 import generated_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "tf_ipu_shim" / "poplar"
+PACKAGE = ROOT / "tf_ipu_shim" / "poplar_sdk"
 NAMES = PACKAGE / "poplibs_names.txt"
 PAGE = ROOT / "docs" / "poplibs.md"
 LIBRARIES = ("poputil", "popops", "poplin", "popnn", "poprand", "popsparse", "popfloat", "gcl")

@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from tf_ipu_shim.poplar import toolchain
+from tf_ipu_shim.poplar_sdk import toolchain
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.poplar.toolchain import build, environment
+from tf_ipu_shim.poplar_sdk.toolchain import build, environment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.names import named_devices
-from tf_ipu_shim.poplar.toolchain import build_on_demand
+from tf_ipu_shim.poplar_sdk.toolchain import build_on_demand
 from tf_ipu_shim.runtime.errors import error_display
 
 PROGRAM = "python -m tf_ipu_shim"

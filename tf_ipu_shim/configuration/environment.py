@@ -16,7 +16,7 @@ from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import collective_timeout, execution_mode, log_level, memory_setting
 from tf_ipu_shim.machine.memory import byte_text
-from tf_ipu_shim.poplar.toolchain import checked_setting
+from tf_ipu_shim.poplar_sdk.toolchain import checked_setting
 from tf_ipu_shim.profiling import settings
 
 

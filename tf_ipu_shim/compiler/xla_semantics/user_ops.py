@@ -8,7 +8,7 @@ from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_function, data_inputs
-from tf_ipu_shim.poplar.op_calls import OpCall, describe_tensor
+from tf_ipu_shim.poplar_sdk.op_calls import OpCall, describe_tensor
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, tensor_shape_pb2
 
 CALL_TARGET = "TfIpuShimUserOp"

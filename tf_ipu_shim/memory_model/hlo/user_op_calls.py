@@ -8,8 +8,8 @@ from tf_ipu_shim.compiler.xla_semantics.user_ops import CALL_TARGET
 from tf_ipu_shim.cycle_model import Computation
 from tf_ipu_shim.cycle_model.sizes import UserOpSizes
 from tf_ipu_shim.machine.memory import Block, Mode, Value
-from tf_ipu_shim.poplar import bridge
-from tf_ipu_shim.poplar.bridge import OpDescription
+from tf_ipu_shim.poplar_sdk import bridge
+from tf_ipu_shim.poplar_sdk.bridge import OpDescription
 
 # Kinds of values that no op of the program makes.
 _FROM_OUTSIDE = frozenset({"argument", "weight", "optimizer_state", "accumulator"})

@@ -11,7 +11,7 @@ from tensorflow.compat.v2 import errors
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.xla_semantics import user_ops
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
-from tf_ipu_shim.poplar import bridge
+from tf_ipu_shim.poplar_sdk import bridge
 from tf_ipu_shim.runtime.device import IpuDevice
 
 _serial = itertools.count()

@@ -17,7 +17,7 @@ from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.ops import emulation_registry as registry
 from tf_ipu_shim.frontend.ops.user_ops.codelet_emulations import run_emulation
 from tf_ipu_shim.frontend.ops.user_ops.user_op_arguments import UserOpCall, user_op_call
-from tf_ipu_shim.poplar import bridge
+from tf_ipu_shim.poplar_sdk import bridge
 from tf_ipu_shim.tf_private.graphs import ops
 
 _FIRST_FUNCTION = "Build"

@@ -45,7 +45,7 @@ Status LoadBridge() {
   if (bridge_path->empty()) {
     return tensorflow::errors::FailedPrecondition(
         "A user's Poplar op cannot run: Poplar's libraries are not loaded in this process. Call "
-        "tf_ipu_shim.poplar.bridge.load() first.");
+        "tf_ipu_shim.poplar_sdk.bridge.load() first.");
   }
   void* const handle = dlopen(bridge_path->c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return tensorflow::errors::Internal("Poplar's libraries cannot be loaded: ", dlerror());

@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Sequence
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.poplar.toolchain import build, codelet_reader, popc_arguments, registration, sources
-from tf_ipu_shim.poplar.toolchain.popc_arguments import Arguments
+from tf_ipu_shim.poplar_sdk.toolchain import build, codelet_reader, popc_arguments, registration, sources
+from tf_ipu_shim.poplar_sdk.toolchain.popc_arguments import Arguments
 
 _FLAGS = (
     *("-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-access-control", "-pthread"),

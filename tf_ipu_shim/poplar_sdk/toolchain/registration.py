@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tf_ipu_shim.poplar.toolchain.codelet_reader import Member, VertexClass
+from tf_ipu_shim.poplar_sdk.toolchain.codelet_reader import Member, VertexClass
 
 HEADER = "poplar/detail/vertex_registration.hpp"
 _NAMESPACE = "poplar_popc_registration"

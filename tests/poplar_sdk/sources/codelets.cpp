@@ -1,4 +1,4 @@
-// Codelets of the ops of tests/poplar/sources/ops.cc.
+// Codelets of the ops of tests/poplar_sdk/sources/ops.cc.
 #include <cmath>
 #include <cstdlib>
 #include <stdexcept>

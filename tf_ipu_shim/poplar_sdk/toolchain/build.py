@@ -1,6 +1,6 @@
 """Builds the Poplar libraries once and keeps them in the plugin's cache, in a folder that Makefiles can name.
 
-    python -m tf_ipu_shim.poplar.toolchain.build      builds and prints the folder
+    python -m tf_ipu_shim.poplar_sdk.toolchain.build      builds and prints the folder
 
 The folder has `lib/libpoplar.so` and so on, `include/`, `bin/popc`, a pkg-config file and a CMake package. Its name has
 a digest of every input. A library is compiled from object files, which are kept by source and included headers.
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine.sharing import private_files
 from tf_ipu_shim.plugin import cache, compiler, progress, translation_units
-from tf_ipu_shim.poplar.toolchain import prefix_files, sources
+from tf_ipu_shim.poplar_sdk.toolchain import prefix_files, sources
 
 SUBJECT = "The Poplar runtime"
 OLDEST_COMPILER = 12

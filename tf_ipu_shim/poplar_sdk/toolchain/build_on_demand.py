@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.poplar.toolchain import build, environment
+from tf_ipu_shim.poplar_sdk.toolchain import build, environment
 
 _BUILDERS = frozenset({"make", "gmake", "cmake", "ninja", "popc"})
 _LINKS_POPLAR = re.compile(r"(?:^|\s)-lpop")

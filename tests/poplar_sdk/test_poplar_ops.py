@@ -23,7 +23,7 @@ from tf_ipu_shim.ipu import (
 )
 
 from tf_ipu_shim import memory_report
-from tf_ipu_shim.poplar import toolchain
+from tf_ipu_shim.poplar_sdk import toolchain
 from tf_ipu_shim.profiling import reader
 
 v1 = tf.compat.v1

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 import tf_ipu_shim
-from tf_ipu_shim.poplar.toolchain import checked_setting, sources
+from tf_ipu_shim.poplar_sdk.toolchain import checked_setting, sources
 
 TARGETS = ("cpu", "ipu1", "ipu2", "ipu21")
 _SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C", ".c")

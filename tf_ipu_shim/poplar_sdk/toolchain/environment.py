@@ -7,7 +7,7 @@ import pathlib
 import shlex
 from collections.abc import Mapping
 
-from tf_ipu_shim.poplar.toolchain import prefix_files
+from tf_ipu_shim.poplar_sdk.toolchain import prefix_files
 
 _FOLDERS = {
     "PATH": "bin",

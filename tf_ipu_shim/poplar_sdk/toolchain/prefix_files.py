@@ -11,10 +11,12 @@ import sys
 import tempfile
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.poplar.toolchain import sources
+from tf_ipu_shim.poplar_sdk.toolchain import sources
 
 LAST_WRITTEN = "bin/popc"
-_POPC_CODE = "import sys; sys.path[0] = {root!r}; from tf_ipu_shim.poplar.toolchain import popc; sys.exit(popc.main())"
+_POPC_CODE = (
+    "import sys; sys.path[0] = {root!r}; from tf_ipu_shim.poplar_sdk.toolchain import popc; sys.exit(popc.main())"
+)
 PACKAGES = ("poplar", "poplibs")
 """Names that CMake's `find_package` and pkg-config find: all libraries under each."""
 

@@ -23,6 +23,6 @@ def build_libraries(*, directory: pathlib.Path | None = None) -> pathlib.Path:
         >>> (build_libraries() / "lib" / "libpoplar.so").exists()
         True
     """
-    from tf_ipu_shim.poplar.toolchain import build
+    from tf_ipu_shim.poplar_sdk.toolchain import build
 
     return build.ensure_built(directory)

@@ -8,7 +8,7 @@ import cpp_names
 import generate_poplibs
 import pytest
 
-from tf_ipu_shim.poplar import toolchain
+from tf_ipu_shim.poplar_sdk import toolchain
 
 pytestmark = pytest.mark.without_tensorflow
 

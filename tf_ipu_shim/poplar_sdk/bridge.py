@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from tf_ipu_shim import plugin
 from tf_ipu_shim.cycle_model.sizes import UserOpStep
-from tf_ipu_shim.poplar import toolchain
-from tf_ipu_shim.poplar.op_calls import OpCall, describe_tensor
+from tf_ipu_shim.poplar_sdk import toolchain
+from tf_ipu_shim.poplar_sdk.op_calls import OpCall, describe_tensor
 
 _LIBRARY = "lib/libtf_ipu_poplar.so"
 _FLOAT = 1  # `DT_FLOAT`: metadata functions are told the number of inputs only

@@ -8,7 +8,7 @@ import pytest
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.plugin import cache
-from tf_ipu_shim.poplar.toolchain import build, build_on_demand, environment, sources
+from tf_ipu_shim.poplar_sdk.toolchain import build, build_on_demand, environment, sources
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.without_tensorflow]
 
@@ -199,7 +199,7 @@ def test_commands_that_need_the_libraries(command, expected):
 
 SCRIPT = """
 import os, subprocess, sys
-from tf_ipu_shim.poplar.toolchain import build
+from tf_ipu_shim.poplar_sdk.toolchain import build
 build.ensure_built = lambda: print("built", flush=True)
 subprocess.run(["true"])
 print("before", flush=True)

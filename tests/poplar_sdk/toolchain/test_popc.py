@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import vertex_tables
 
-from tf_ipu_shim.poplar.toolchain import popc, popc_arguments
+from tf_ipu_shim.poplar_sdk.toolchain import popc, popc_arguments
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.without_tensorflow]
 
@@ -350,7 +350,7 @@ def test_help_is_printed(capsys):
 def test_compiler_is_asked_once_a_step(tmp_path):
     """`-v` prints the commands, for who must see what the compiler was asked."""
     (tmp_path / "a.cpp").write_text("")
-    code = "import sys; from tf_ipu_shim.poplar.toolchain import popc; sys.exit(popc.main())"
+    code = "import sys; from tf_ipu_shim.poplar_sdk.toolchain import popc; sys.exit(popc.main())"
     words = ["-c", code, "-v", str(tmp_path / "a.cpp"), "-o", str(tmp_path / "a.gp")]
     process = subprocess.run([sys.executable, *words], capture_output=True, text=True)
     assert process.returncode == 0 and process.stderr.count("g++") == 3
