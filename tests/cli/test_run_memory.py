@@ -66,7 +66,7 @@ with tf.Session() as session:
 """
 
 
-def test_ops_that_run_one_by_one_have_no_program_and_the_report_says_why(forked):
+def test_ops_that_run_one_by_one_have_no_program(forked):
     printed = forked.succeeds("-m", "tf_ipu_shim.cli", "run", "--memory", forked.script(OP_BY_OP))
     assert "[3. 8.]" in printed and "(SDK 3.4): no program." in printed
     assert "No program was compiled, so there is no memory to model: ops in an ipu_scope ran one by one." in printed

@@ -144,7 +144,7 @@ def branches_between(x):
 
 @pytest.mark.usefixtures("version")
 @pytest.mark.parametrize("program", [written_between, branches_between])
-def test_writes_that_nothing_needs_are_ordered_as_stock_orders_them(ipus, way, program):
+def test_writes_that_nothing_needs_are_in_stocks_order(ipus, way, program):
     ipus(1)
     check(program)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tf_ipu_shim.machine.chips import ChipSpec
@@ -282,10 +282,7 @@ def plan_of(
     io_tiles = block.io_tiles if sum(fed) <= block.io_tiles * chip.bytes_per_tile else 0
     always = [value for value in found.always if io_tiles or not value.is_on_io_tiles]
     alive = [*always, *found.at_peak]
-    computing = [value for value in alive if not value.is_on_io_tiles]
-    sizes = (value.bytes for value in computing if not value.tiles)
-    mapped = [(value.bytes, value.tiles) for value in computing if value.tiles]
-    on_tiles = Tiles.filled(chip.tiles, sizes, io_tiles, fed, mapped)
+    on_tiles = _bytes_on_tiles(alive, chip, io_tiles, fed)
     return IpuPlan(
         ipu=ipu,
         always_live_bytes=sum(value.bytes for value in always),
@@ -297,6 +294,14 @@ def plan_of(
         bytes_per_tile=chip.bytes_per_tile,
         remote=dict(remote or {}),
     )
+
+
+def _bytes_on_tiles(alive: Iterable[Value], chip: ChipSpec, io_tiles: int, fed: Sequence[int]) -> list[int]:
+    """The memory of each tile: values that are mapped lie where they say, the others are spread."""
+    computing = [value for value in alive if not value.is_on_io_tiles]
+    sizes = (value.bytes for value in computing if not value.tiles)
+    mapped = [(value.bytes, value.tiles) for value in computing if value.tiles]
+    return Tiles.filled(chip.tiles, sizes, io_tiles, fed, mapped)
 
 
 def _by_category(alive: Iterable[Value]) -> dict[str, int]:

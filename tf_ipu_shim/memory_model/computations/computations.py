@@ -182,14 +182,12 @@ class ComputationClassifier:
         below, kind, sizes = self._library_name(instruction, below, kind, sizes, fusion)
         size = _element_bytes(instruction.shape)
         planning = self._planning(instruction) if kind == "product" else MatmulOptions()
-        library = self._library_names.get(instruction.metadata.op_name)
         same: Hashable
-        if library is not None:
+        if (library := self._library_names.get(instruction.metadata.op_name)) is not None:
             owner, below = f"{owner.rpartition('/')[0]}/{library.name}", f"/{below.partition('/')[2]}"
             same = library if library.layer else None
         elif _is_shared(instruction, kind, fusion):
-            shapes = _shapes(operands) if instruction.opcode == "convolution" else ()
-            same = (instruction.opcode, below, sizes, size, planning, shapes)
+            same = (instruction.opcode, below, sizes, size, planning, _shapes_that_count(instruction, operands))
         else:
             same = self._function_of(instruction, context, below)
         owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
@@ -447,6 +445,11 @@ def _element_bytes(shape: Any) -> int:
     if shape.tuple_shapes:
         return max((_element_bytes(part) for part in shape.tuple_shapes), default=4)
     return max(1, shape_bytes(shape) // max(1, elements_of(shape)))
+
+
+def _shapes_that_count(instruction: Any, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """The shapes that tell two functions of one size apart: those of a convolution's operands."""
+    return _shapes(operands) if instruction.opcode == "convolution" else ()
 
 
 def _shapes(instructions: Sequence[Any]) -> tuple[tuple[int, ...], ...]:

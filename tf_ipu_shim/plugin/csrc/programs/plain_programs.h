@@ -1,6 +1,6 @@
 // Profiles of uncompiled ops. On a real system a session step's ops on a device, outside compiled programs, are one
-// program. Here TensorFlow's kernels run them op by op; if a profile is wanted, Python receives them as one program
-// when a step has run and the shapes are known.
+// program. Here TensorFlow's kernels run them op by op. For a profile, Python receives them as one program when a
+// step has run and the shapes are known.
 #pragma once
 
 #include "tensorflow/core/framework/op_kernel.h"
