@@ -109,7 +109,7 @@ std::unique_ptr<poplar::Engine> BuiltOp::takeEngine() {
     }
   }
   auto engine = std::make_unique<poplar::Engine>(graph_, program_);
-  engine->load(poplar::Device(0, graph_.getTarget(), {0}));
+  engine->load(poplar::Device(0, graph_.getTarget()));
   return engine;
 }
 

@@ -4,7 +4,7 @@
 #include "json.hpp"
 #include "tile_bytes.hpp"
 
-#include "../poplar/state.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <poplar/detail/account.hpp>
 
