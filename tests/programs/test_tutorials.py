@@ -189,3 +189,20 @@ def test_memory_in_ci(forked):
     # 44 columns more of 64 numbers.
     assert re.search(r"More memory than memory\.json says:\n.*IPU 0: peak [\d.]+ KiB -> [\d.]+ KiB", grown.stderr)
     assert re.search(r"\+11\.0 KiB  weight wide/kernel", grown.stderr)
+
+
+def test_custom_op():
+    """The page prints what the script prints, and quotes its sources."""
+    page = (TUTORIALS / "custom_op.md").read_text()
+    process = subprocess.run(
+        [sys.executable, "-m", "tf_ipu_shim.cli", "run", str(TUTORIALS / "custom_op.py")],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout in page
+    sources = "".join(path.read_text() for path in (TUTORIALS / "custom_op").glob("*.cpp"))
+    quoted = re.findall(r"```cpp\n(.*?)```", page, re.S)
+    assert len(quoted) == 2 and all(block in sources for block in quoted)
