@@ -32,7 +32,8 @@ NOT_FOREIGN |= {
     "_actions",
     "_profiling",
     "_verified_transfers",
-}  # of argparse; of configurations, whose tree names them
+    "_CXString",
+}  # of argparse; of configurations, whose tree names them; of libclang's ctypes
 # Modules that a script asks for by these names, which is told of in the same breath: (file, module).
 FOR_SCRIPTS = {("legacy/names/tensorflow/stock_aliases.py", "tensorflow.python.keras")}
 # Underscore members of the classes that ours derive from, by `self.` or `super().`: a subclass cannot do without. The

@@ -35,8 +35,8 @@ _STYLE = (
     f".vscode-light .ipu-memory{{{_LIGHT}}}"
     f'[data-jp-theme-light="false"] .ipu-memory,[data-md-color-scheme="slate"] .ipu-memory,'
     f".vscode-dark .ipu-memory{{{_DARK}}}"
-    ".ipu-memory text{fill:var(--ink)}.ipu-memory .bad{fill:var(--bad)}.ipu-memory .track{fill:var(--track)}"
-    ".ipu-memory .full{fill:var(--ink)}.ipu-memory .limit{stroke:var(--bad);stroke-width:2}"
+    + ".ipu-memory text{fill:var(--ink)}.ipu-memory .bad{fill:var(--bad)}.ipu-memory .track{fill:var(--track)}"
+    + ".ipu-memory .full{fill:var(--ink)}.ipu-memory .limit{stroke:var(--bad);stroke-width:2}"
 )
 
 

@@ -142,6 +142,11 @@ def order_side_effects(graph: func_graph.FuncGraph) -> None:
     graph._add_control_dependencies = True
 
 
+def order_side_effects_as_outer(graph: func_graph.FuncGraph) -> None:
+    """Has loops in a graph order their side effects if those in the graph around it do."""
+    graph._add_control_dependencies = graph.outer_graph._add_control_dependencies
+
+
 def copy_device_scopes(graph: ops.Graph, outer: ops.Graph) -> None:
     """Puts a graph in the device scopes of another."""
     graph._device_function_stack = outer._device_function_stack.copy()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tensorflow.compat.v2 import errors
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_function, data_inputs
+from tf_ipu_shim.compiler.ir.node_defs import TensorName, control_inputs, copy_function, data_inputs
 from tf_ipu_shim.poplar_sdk.op_calls import OpCall, describe_tensor
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, tensor_shape_pb2
 
@@ -88,9 +88,10 @@ def replace_user_ops(function: function_pb2.FunctionDef) -> None:
 
 def _of_call(tensor_name: str, replaced: set[str]) -> str:
     """Returns the name of a result, which custom calls and users' ops call differently."""
-    producer, _, rest = tensor_name.partition(":")
-    output, _, index = rest.partition(":")
-    return f"{producer}:results:{index}" if output == "output" and producer in replaced else tensor_name
+    name = TensorName.parse(tensor_name)
+    if name.output != "output" or name.producer not in replaced:
+        return tensor_name
+    return str(name._replace(output="results"))
 
 
 def _replace(node: node_def_pb2.NodeDef) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.frontend.tracing import access_order, side_effects
+from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_util_v2
 from tf_ipu_shim.tf_private.graphs import auto_control_deps
 
@@ -34,7 +35,7 @@ def _exit(stock: Callable[..., Any]) -> Callable[..., Any]:
         graph = getattr(self, "_graph", None)
         if not (isinstance(graph, _BODIES) and _is_in_stock_order(graph.outer_graph)):
             return stock(self, *raised)
-        graph._add_control_dependencies = graph.outer_graph._add_control_dependencies
+        tf_graphs.order_side_effects_as_outer(graph)
         graph.experimental_acd_manager = None
         access_order.order_accesses(graph)
         self.collective_manager_ids_used = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow.compat.v2 as tf
@@ -11,6 +13,7 @@ from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 _SCOPE = "host_embedding"
 _HANDLES = "_ipu_held_handles"
+_CHANGES = "_ipu_table_changes"
 
 
 class DeferredTable:
@@ -58,20 +61,33 @@ class DeferredTable:
 
     def add(self, rows: Any, indices: Any) -> Any:
         """Adds rows to those of the table, or of what is gathered."""
-        gathers = _read_handle(self._handle("gathers", tf.TensorShape([])), self.dtype)
-        total = self._handle("sum", self.shape)
-        return tf.group(
-            gen_resource_variable_ops.resource_scatter_add(self.handle, indices, rows * (1 - gathers)),
-            gen_resource_variable_ops.resource_scatter_add(total, indices, rows * gathers),
-        )
+        with self._in_order() as changes:
+            gathers = _read_handle(self._handle("gathers", tf.TensorShape([])), self.dtype)
+            total = self._handle("sum", self.shape)
+            changes[self._name] = tf.group(
+                gen_resource_variable_ops.resource_scatter_add(self.handle, indices, rows * (1 - gathers)),
+                gen_resource_variable_ops.resource_scatter_add(total, indices, rows * gathers),
+            )
+        return changes[self._name]
 
     def apply_pending(self) -> Any:
         """Adds what was gathered to the table."""
-        total = self._handle("sum", self.shape)
-        gathered = _read_handle(total, self.dtype)
-        added = gen_resource_variable_ops.assign_add_variable_op(self.handle, gathered)
-        with tf.control_dependencies([added]):
-            return _write_handle(total, tf.zeros_like(gathered))
+        with self._in_order() as changes:
+            total = self._handle("sum", self.shape)
+            gathered = _read_handle(total, self.dtype)
+            added = gen_resource_variable_ops.assign_add_variable_op(self.handle, gathered)
+            with tf.control_dependencies([added]):
+                changes[self._name] = _write_handle(total, tf.zeros_like(gathered))
+        return changes[self._name]
+
+    @contextlib.contextmanager
+    def _in_order(self) -> Iterator[dict[str, Any]]:
+        """The last change of each table in the current graph. What is made here comes after this table's."""
+        graph = tf.compat.v1.get_default_graph()
+        changes: dict[str, Any] = dict(getattr(graph, _CHANGES, {}))
+        with tf.control_dependencies([changes[self._name]] if self._name in changes else []):
+            yield changes
+        setattr(graph, _CHANGES, changes)
 
     def _handle(self, part: str, shape: tf.TensorShape) -> tf.Tensor:
         # One op in each graph, by which TensorFlow sees what touches the same table.

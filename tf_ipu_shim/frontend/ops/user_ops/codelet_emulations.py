@@ -43,7 +43,7 @@ def register_emulation(
     Example:
         >>> register_emulation("libproduct.so", lambda a, b: a * b)
         >>> outputs = {"output_types": [tf.float32], "output_shapes": [[]]}
-        >>> (product,) = precompiled_user_op([3.0, 4.0], "/anywhere/libproduct.so", outs=outputs)
+        >>> (product,) = ipu.custom_ops.precompiled_user_op([3.0, 4.0], "/anywhere/libproduct.so", outs=outputs)
         >>> float(product)
         12.0
     """

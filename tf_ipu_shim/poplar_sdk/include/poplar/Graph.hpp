@@ -22,11 +22,18 @@
 #include <poplar/exceptions.hpp>
 #include <poplar/replication_factor.hpp>
 
+// Sources of custom ops use these without including them.
+#include <algorithm>
+#include <cassert>
+#include <cmath>
 #include <cstdint>
-#include <istream>
+#include <iostream>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poplar {
