@@ -82,7 +82,7 @@ class DeferredTable:
 
     @contextlib.contextmanager
     def _in_order(self) -> Iterator[dict[str, Any]]:
-        """The last change of each table in the current graph. What is made here comes after this table's."""
+        """Yields the last change of each table in the current graph; what is made within comes after this table's."""
         graph = tf.compat.v1.get_default_graph()
         changes: dict[str, Any] = dict(getattr(graph, _CHANGES, {}))
         with tf.control_dependencies([changes[self._name]] if self._name in changes else []):
