@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -289,16 +290,28 @@ def _gather(computation: Computation, sizes: GatherSizes, chip: ChipSpec) -> tup
         return ()
     size = computation.element_bytes
     where = spread(chip, result_elements, size)
+    cycles, part, copied = _split_lookup(chip, result_elements, table, row, size)
     if is_slice:  # each tile copies from its part
         cycles = library_vertices.dynamic_slice(chip, where.most, vertices.float_of(size) if size > 1 else "bool")
-        part = where
-    else:
-        cycles, part = _look_up(chip, result_elements, table, row, size, writes=False)
+        part, copied = where, ()
     vertex = "popops::DynamicSlice1D" if is_slice else "popops::MultiSlice"
     return (
+        *copied,
         Phase("compute", "", cycles, part.tiles, cycles * part.tiles, vertex=vertex, vertices=part.tiles),
         *_exchange("", chip, where.most * size, where.tiles),
     )
+
+
+def _split_lookup(chip: ChipSpec, elements: int, table: int, row: int, size: int) -> tuple[int, Spread, Any]:
+    """Returns cycles, tiles and table copies of the fastest split of a lookup (popops/DynamicSlice.cpp:4350)."""
+    plans = []
+    for parts in (1 << power for power in range(chip.tiles.bit_length())):
+        within = dataclasses.replace(chip, tiles=chip.tiles // parts)
+        cycles, where = _look_up(within, -(-elements // parts), table, row, size, writes=False)
+        copied = _exchange("", chip, where.most * size, where.tiles * parts) if parts > 1 else ()
+        if parts == 1 or where.most * size <= chip.bytes_per_tile // 4:
+            plans.append((cycles, Spread(where.tiles * parts, where.most), copied))
+    return min(plans, key=lambda plan: plan[0] + sum(phase.cycles for phase in plan[2]))
 
 
 def _look_up(
