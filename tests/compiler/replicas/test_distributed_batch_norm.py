@@ -7,6 +7,8 @@ from tf_ipu_shim.ipu import ipu_infeed_queue, ipu_outfeed_queue, scopes
 
 from tf_ipu_shim import ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 OPTION = "distributed_batch_norm_replica_group_size"
 BATCH, CHANNELS = 3, 2

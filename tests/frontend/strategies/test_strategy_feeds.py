@@ -18,6 +18,8 @@ from tf_ipu_shim.ipu.ipu_outfeed_queue import IPUOutfeedMode, IPUOutfeedQueue
 from tf_ipu_shim import ipu
 from tf_ipu_shim.frontend.tracing import tracing
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -10,7 +10,10 @@ import tensorflow as tf
 from keras_models import keras, strategy
 from slow_cases import slowly
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+pytestmark = [
+    pytest.mark.one_version,
+    pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"),  # Keras' own seeds
+]
 BATCH, STEPS, WIDTH = 4, 3, 4
 LAYERS = {
     "lstm": keras.layers.LSTM,

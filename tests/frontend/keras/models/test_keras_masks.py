@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from keras_models import assert_near, keras, strategy
 
+pytestmark = pytest.mark.one_version
+
 layers = keras.layers
 NUMBERS = np.random.RandomState(0)
 IDS = NUMBERS.randint(0, 4, (8, 5))

@@ -6,6 +6,8 @@ from keras_models import keras, strategy
 
 from tf_ipu_shim import ipu
 
+pytestmark = pytest.mark.one_version
+
 X = np.tile(np.random.RandomState(0).randn(4, 3).astype(np.float32), (4, 1))  # each mini-batch overflows at one scale
 
 

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from random_graphs import examples
 from random_keras import Model, check, keras
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+pytestmark = [
+    pytest.mark.one_version,
+    pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"),  # Keras' own seeds
+]
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ from keras_models import X, Y, assert_near, compiled, functional, keras, sequent
 from slow_cases import slowly
 
 pytestmark = [
+    pytest.mark.one_version,
     pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"),  # Keras' own seeds
     pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file"),
 ]

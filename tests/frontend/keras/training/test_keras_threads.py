@@ -18,7 +18,10 @@ from slow_cases import slowly
 
 from tf_ipu_shim.frontend.keras.training import locks
 
-pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange")  # Keras' own seeds
+pytestmark = [
+    pytest.mark.one_version,
+    pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"),  # Keras' own seeds
+]
 BATCH = 4
 WAIT = 120  # seconds
 
