@@ -33,8 +33,7 @@ from tf_ipu_shim.memory_model.walk.analysis_options import AnalysisOptions
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 Mapped = Callable[[Any, str, str, str, str, OutlinedInstruction | None], None]
-"""Takes an instruction, its name on the IPU, its op, its function, a matmul's compute set, and its place in an outlined
-function."""
+"""Takes an instruction, its name on the IPU, op, function, matmul's compute set, and place in an outlined function."""
 
 EFFECTS = frozenset({"infeed", "outfeed", "send", "send-done", "recv", "recv-done"})
 _RESULTS = "XLA_Retvals"  # XLA's own name for the copies that keep results apart from arguments
