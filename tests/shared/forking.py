@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -84,6 +85,7 @@ def _serve() -> None:
     import tensorflow  # noqa: F401
     from tensorflow.python import ipu  # noqa: F401
 
+    gc.freeze()  # else each end would search through, and so copy, all that imports have made
     answers = os.fdopen(os.dup(1), "w")
     children: dict[int, int] = {}
 
