@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, Value, byte_text, plan_of
+from tf_ipu_shim.machine.memory import Block, MemoryPlan, Mode, TilePart, Value, byte_text, plan_of
 from tf_ipu_shim.memory_reports import text
 from tf_ipu_shim.memory_reports.chart import render_svg
 from tf_ipu_shim.memory_reports.records import DeviceReport, IpuReport, ReportData
@@ -44,6 +44,18 @@ def test_the_verdict_is_the_first_line():
     assert first == "IPU memory report (SDK 3.4): does NOT fit: train."
     assert "Program train on /device:IPU:0 (GC200 (Mk2)) does NOT fit: it needs 1,001.0 MiB on IPU 1" in rest[3]
     assert any("TOO FULL" in line for line in rest)
+
+
+def test_code_counts_in_the_first_line_and_in_the_sum():
+    """IPU 0 has more bytes of tensors, IPU 1 more in all."""
+    found = report(7 * MIB, 3 * MIB)
+    code = (TilePart("stacks", 4096),)
+    first, second = found.devices[0].ipus
+    second = dataclasses.replace(second, modelled=dataclasses.replace(second.modelled, code=code))
+    lines = screen(dataclasses.replace(found, devices=(dataclasses.replace(found.devices[0], ipus=(first, second)),)))
+    assert lines[0].endswith(": fits. The fullest IPU, 1, needs 9.75 MiB of 897.0 MiB (1.1 %).")
+    assert [line for line in lines if line.startswith("    1  ")][0].split()[5:7] == ["9.75", "MiB"]
+    assert "17.8 MiB on the 2 IPUs together: weight 10.0 MiB, code 5.75 MiB, argument 2.00 MiB." in lines
 
 
 def test_sixteen_ipus_are_one_screen():

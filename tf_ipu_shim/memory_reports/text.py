@@ -20,7 +20,7 @@ from tf_ipu_shim.memory_reports.records import NOT_MODELLED, NOT_MODELLED_WITH_C
 
 WIDTH = 100
 TOP = 5
-"""How many of the largest allocations are shown, and of the fullest IPUs where there are many."""
+"""How many of the largest allocations are shown, and of the fullest IPUs if there are many."""
 _MOST_ROWS = 8
 """IPUs that the first screen has a row for each; of more there are the fullest."""
 _CACHE = {"": "", "hit": "; from the executable cache", "miss": "; not in the executable cache before"}
@@ -66,13 +66,13 @@ def verdict(report: ReportData) -> str:
     too_large, close = (_programs(report, one) for one in (Verdict.DOES_NOT_FIT, Verdict.CLOSE))
     if too_large:
         return f"does NOT fit: {too_large}."
-    device, ipu = max(used, key=lambda pair: pair[1].modelled.percent if pair[1].modelled else 0)
+    device, ipu = max(used, key=lambda pair: pair[1].modelled.used_percent if pair[1].modelled else 0)
     several = len({id(plan) for device in report.devices for plan in device.programs}) > 1
     where = f" of {device.name}" if len(report.devices) > 1 else ""
     if close:
         return (
-            f"close, with code and library temporaries: {close}. The tensors of the fullest IPU, {ipu.ipu}{where}, "
-            f"need {_share(ipu)}."
+            f"close, with library temporaries: {close}. Without them, the fullest IPU, {ipu.ipu}{where}, needs "
+            f"{_share(ipu)}."
         )
     return f"{'all fit' if several else 'fits'}. The fullest IPU, {ipu.ipu}{where}, needs {_share(ipu)}."
 
@@ -86,7 +86,7 @@ def _programs(report: ReportData, verdict: Verdict) -> str:
 def _share(ipu: IpuReport) -> str:
     plan = ipu.modelled
     assert plan is not None
-    return f"{format_bytes(plan.peak_bytes)} of {format_bytes(plan.limit_bytes)} ({format_percent(plan.percent)})"
+    return f"{format_bytes(plan.used_bytes)} of {format_bytes(plan.limit_bytes)} ({format_percent(plan.used_percent)})"
 
 
 def _plans(device: DeviceReport) -> list[IpuPlan]:
@@ -104,10 +104,10 @@ def _overview(device: DeviceReport, top: int) -> list[str]:
     shown, others = _fullest(device.ipus, top)
     lines += ["Modelled: memory of the largest program at its largest step.", *_format_ipus(shown)]
     if others:
-        least, *_, most = sorted([*others, others[0]], key=lambda ipu: ipu.modelled.percent if ipu.modelled else 0)
+        least, *_, most = sorted([*others, others[0]], key=_percent)
         lines.append(f"  and {_count(len(others), 'IPU')} with {_share(least)} to {_share(most)}")
     every = "" if len(plans) == 1 else f" on the {len(plans)} IPUs together"
-    total = sum(plan.peak_bytes for plan in plans)
+    total = sum(plan.used_bytes for plan in plans)
     lines += ["", *_wrap_text(f"{format_bytes(total)}{every}: {_categories(plans)}.", 0)]
     left_out = NOT_MODELLED_WITH_CODE if any(plan.code for plan in plans) else NOT_MODELLED
     lines += [*_wrap_text(f"Not counted: {left_out}.", 0), "", "Largest allocations:"]
@@ -123,7 +123,7 @@ def _fullest(ipus: Sequence[IpuReport], top: int) -> tuple[list[IpuReport], list
 
 
 def _percent(ipu: IpuReport) -> float:
-    return ipu.modelled.percent if ipu.modelled is not None else 0.0
+    return ipu.modelled.used_percent if ipu.modelled is not None else 0.0
 
 
 def _format_ipus(ipus: Iterable[IpuReport]) -> list[str]:
@@ -133,9 +133,9 @@ def _format_ipus(ipus: Iterable[IpuReport]) -> list[str]:
         if plan is None:
             rows.append([str(ipu.ipu), *["-"] * 6, "(none)"])
             continue
-        code = plan.code_bytes
-        sizes = [plan.always_live_bytes + code, plan.not_always_live_bytes, plan.peak_bytes + code, plan.limit_bytes]
-        used = format_percent(100 * (plan.peak_bytes + code) / plan.limit_bytes) if plan.fits else "TOO FULL"
+        always_live = plan.always_live_bytes + plan.code_bytes
+        sizes = [always_live, plan.not_always_live_bytes, plan.used_bytes, plan.limit_bytes]
+        used = format_percent(plan.used_percent) if plan.fits else "TOO FULL"
         tile = f"{plan.max_tile}: {format_bytes(plan.max_tile_bytes)}"
         rows.append([str(ipu.ipu), *map(format_bytes, sizes), used, tile, ipu.program])
     return _format_table(rows, left_aligned={7})
@@ -143,6 +143,7 @@ def _format_ipus(ipus: Iterable[IpuReport]) -> list[str]:
 
 def _categories(plans: Sequence[IpuPlan]) -> str:
     sums = {kind: sum(plan.categories.get(kind, 0) for plan in plans) for kind in CATEGORIES}
+    sums[_CODE] = sum(plan.code_bytes for plan in plans)
     largest = sorted((kind for kind in sums if sums[kind]), key=lambda kind: -sums[kind])
     return ", ".join(f"{kind.replace('_', ' ')} {format_bytes(sums[kind])}" for kind in largest) or "nothing"
 
@@ -272,7 +273,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
-    """Its own table, where it was asked for: what it says is much less certain than the rest."""
+    """Its own table, if it was asked for: what it says is much less certain than the rest."""
     rows = [["IPU", "on a tile", "least", "most", "may use", "operands", "partial sums", "parts", "call"]]
     for plan in plans:
         call = plan.library
@@ -316,8 +317,8 @@ def _format_programs(device: DeviceReport, verbose: bool) -> list[str]:
     if len(device.programs) > 1:
         rows = [["program", "IPUs", "peak of all", "fullest IPU"]]
         for plan in device.programs:
-            largest = max(plan.ipus, key=lambda ipu: ipu.peak_bytes, default=None)
-            share = "-" if largest is None else format_percent(largest.percent)
+            largest = max(plan.ipus, key=lambda ipu: ipu.used_bytes, default=None)
+            share = "-" if largest is None else format_percent(largest.used_percent)
             rows.append([plan.program, str(len(plan.ipus)), format_bytes(plan.peak_bytes), share])
         lines += ["", "Programs (one at a time is on the IPUs):", *_format_table(rows, left_aligned={0})]
     if device.programs and verbose:
@@ -366,7 +367,7 @@ def _truncate(text: str, width: int) -> str:
 
 
 def _format_table(rows: Sequence[Sequence[str]], left_aligned: set[int] = frozenset()) -> list[str]:  # type: ignore[assignment]
-    """Columns as wide as they need be; names, which stand in the columns aligned left, give way."""
+    """Columns as wide as they need be; names, which are in the columns aligned left, give way."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     over = sum(widths) + 2 * len(widths) - WIDTH
     while over > 0 and left_aligned:

@@ -22,14 +22,14 @@ def fullest_ipu(devices: Iterable[Any]) -> str:
     planned = [(device, ipu) for device in devices for ipu in device.ipus if ipu.modelled is not None]
     if not planned:
         return ""
-    device, ipu = max(planned, key=lambda pair: pair[1].modelled.percent)
+    device, ipu = max(planned, key=lambda pair: pair[1].modelled.used_percent)
     plan = ipu.modelled
     return json.dumps(
         {
-            "peak": plan.peak_bytes,
+            "peak": plan.used_bytes,
             "limit": plan.limit_bytes,
-            "used": plan.percent,
-            "always_live": plan.always_live_bytes,
+            "used": plan.used_percent,
+            "always_live": plan.always_live_bytes + plan.code_bytes,
             "ipu": f"{ipu.ipu} of {device.name.removeprefix('/device:')}",
             "program": ipu.program,
         }

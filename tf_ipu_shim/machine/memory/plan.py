@@ -166,6 +166,16 @@ class IpuPlan:
         return self.code_tile_bytes * sum(tiles for _, tiles in self.tile_runs)
 
     @property
+    def used_bytes(self) -> int:
+        """Peak with the code of all tiles, as far as it was requested."""
+        return self.peak_bytes + self.code_bytes
+
+    @property
+    def used_percent(self) -> float:
+        """Those bytes as a part of the limit."""
+        return 100 * self.used_bytes / self.limit_bytes
+
+    @property
     def expected_tile_bytes(self) -> int:
         """Bytes of the fullest tile with code and library temporaries, as far as these were requested."""
         return self.max_tile_bytes + self.library_tile_bytes + self.code_tile_bytes
