@@ -19,6 +19,7 @@
 #   make coverage      writes docs/coverage*.md, the names that are emulated, and their table for `tf-ipu check --static`
 #   make options       writes docs/options*.md, the tables of what options change
 #   make reference     writes the pages of commands, environment variables and compatibility
+#   make facts         writes docs/facts.md from validation/facts.csv
 #   make results       writes the pages of results in docs from the data in validation
 #   make site          builds the documentation site in build/site; a broken link or docstring ends it
 
@@ -36,7 +37,7 @@ INSTALL_EDITABLE := $(INSTALL) --no-build-isolation -e .
 # What setup.cfg promises. The types are checked as the first and the last have them; TensorFlow's own come from .venv.
 PYTHONS := 3.10 3.11 3.12 3.13
 # Each writes pages of docs; with --check it ends with status 1 where a page is out of date.
-GENERATORS := tools/generate_emulated_names.py tools/generate_coverage.py tools/generate_options.py tools/generate_reference.py tools/generate_results.py tools/generate_poplibs.py
+GENERATORS := tools/generate_emulated_names.py tools/generate_coverage.py tools/generate_options.py tools/generate_reference.py tools/generate_results.py tools/generate_poplibs.py tools/generate_facts.py
 
 WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
@@ -45,7 +46,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-next test-pythons asan tsan \
-    lint style generated prose wheel wheels bench coverage options reference results poplibs site clean
+    lint style generated prose wheel wheels bench coverage options reference results poplibs facts site clean
 
 # All that .ci/run needs, side by side with `make -j`.
 environments: $(BIN)/.ready $(BIN_221)/.ready .venv-site/bin/.ready
@@ -155,6 +156,9 @@ reference: $(BIN)/.ready
 
 poplibs: $(BIN)/.ready
 	$(BIN)/python tools/generate_poplibs.py
+
+facts: $(BIN)/.ready
+	$(BIN)/python tools/generate_facts.py
 
 results: $(BIN)/.ready
 	$(BIN)/python tools/generate_results.py

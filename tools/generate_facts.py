@@ -1,0 +1,65 @@
+"""Writes the page of published facts, from `validation/facts.csv`.
+
+python tools/generate_facts.py          writes the page
+python tools/generate_facts.py --check  ends with status 1 if the page is out of date
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import pathlib
+import sys
+from collections.abc import Iterator, Sequence
+
+import generated_page
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE, DATA = ROOT / "docs" / "facts.md", ROOT / "validation" / "facts.csv"
+Row = dict[str, str]
+
+FIRST = """---
+type: reference
+tags: [hardware, chip, gc200, bow]
+---
+
+# Facts
+
+This page lists facts about the real hardware and software, and where each was published. Code that uses one names the
+section: `docs/facts.md, section "Chips"`. This project measured none of them. Computed and assumed figures say so.
+
+| source | meaning |
+|---|---|
+"""
+SOURCES = {
+    "datasheets": "those of the C600, the M2000, the Bow-2000 and the Pods",
+    "tools": 'Graphcore\'s "Command line tools": `gc-info`, `gc-monitor`, `gc-hosttraffictest`',
+    "TensorFlow docs, `config.py`": "the documentation, and the module with its docstrings, of graphcore/tensorflow on "
+    "GitHub: branch `r2.6/sdk-release-3.4`, or `r1.15` and `r2.1` for older SDKs",
+    "driver": "the C++ code under `tensorflow/compiler/plugin/poplar/driver` there. Its behaviour is stated here; no "
+    "code was copied",
+    "PopLibs": "graphcore/poplibs on GitHub",
+}
+
+
+def page() -> str:
+    """Returns the text of the page."""
+    with DATA.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    sections = itertools.groupby(rows, key=lambda row: row["section"])
+    sources = "".join(f"| {name} | {meaning} |\n" for name, meaning in SOURCES.items())
+    return FIRST + sources + "".join("\n".join(_section(name, list(facts))) + "\n" for name, facts in sections)
+
+
+def _section(name: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Yields the lines of a section: a table, without the column of values if no row has one."""
+    yield from ("", f"## {name}", "")
+    columns = ["fact", "value", "published_in"] if any(row["value"] for row in rows) else ["fact", "published_in"]
+    yield f"| {' | '.join(column.replace('_', ' ') for column in columns)} |"
+    yield f"|{'---|' * len(columns)}"
+    for row in rows:
+        yield f"| {' | '.join(row[column] for column in columns)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(generated_page.write_or_check(PAGE, page, __doc__, "facts"))
