@@ -3,7 +3,7 @@
     python tutorials/reading_a_profile.py --keep DIR
     python tools/page_picture.py DIR/tf_report__*train*/profile.pop docs/profile_page.png
 
-Needs Chromium (`CHROMIUM` names it where it is not `chromium`). No network is used.
+Needs Chromium (`CHROMIUM` names it if it is not `chromium`). No network is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def draw(profile: str, picture: str, width: int, height: int) -> None:
 
     Args:
         profile: a `profile.pop` or its folder.
-        image: the PNG file.
+        picture: the PNG file.
         width: of the window, in pixels.
         height: of it.
     """
