@@ -1,0 +1,103 @@
+"""Each command that a page shows with its output prints that output: blocks that begin with `$ `."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import page_blocks
+import pytest
+from checkout import ROOT
+
+SCRIPTS = pathlib.Path(__file__).parent / "page_scripts"
+# Pages that are checked with each change; the others take longer.
+IN_CI = ("README.md", "first_script.md")
+# What cannot run here, by page and the beginning of the command, with the reason.
+NOT_RUN = {
+    ("interrupt.md", "tf-ipu run"): "needs a Ctrl-C: tests/runtime/test_interrupts.py",
+    ("installation.md", "tf-ipu run script.py"): "compiles the plugin: tests/plugin/test_progress.py",
+    ("installation.md", "mypy"): "needs an installation with stubs: tests/house/test_type_stubs.py",
+    ("run_codelets.md", "eval"): "tests/poplar_sdk/test_codelet_page.py runs the example",
+    ("run_codelets.md", "make"): "the same",
+    ("run_codelets.md", "./main"): "the same",
+    ("run_codelets.md", "popc"): "the same",
+    ("horovod.md", "mpirun"): "needs MPI: tests/api/test_horovod_jobs.py runs such jobs",
+    ("reliability.md", "make soak"): "needs the environments of make: tests/programs/test_soak.py runs the parts",
+    ("run_conformance.md", "kit"): "needs the conformance corpus",
+}
+# A block of commands without output; a line that begins with a space continues the one before.
+PROGRAMS = "tf-ipu|gc-\\w+|python3?|pip|make|eval|source|g\\+\\+|kit|sqlite3|ipu_saved_model_cli"
+COMMANDS = re.compile(rf"(?:(?:[A-Z_]+=\S+ )*(?:{PROGRAMS})(?= ).*(?:\n +.*)*\n)+")
+
+
+def is_run(page, shown):
+    return not any(page.name == name and shown.command.startswith(begin) for name, begin in NOT_RUN)
+
+
+def runs(page):
+    return [one for one in page_blocks.shown(page) if is_run(page, one)]
+
+
+WITH_OUTPUT = [page for page in page_blocks.PAGES if runs(page)]
+
+
+@pytest.mark.subprocess
+@pytest.mark.one_version
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.stem, marks=[] if page.name in IN_CI else pytest.mark.slow) for page in WITH_OUTPUT],
+)
+def test_page(page, tmp_path):
+    shutil.copytree(ROOT / "tutorials", tmp_path / "tutorials")
+    if (SCRIPTS / page.stem).exists():
+        shutil.copytree(SCRIPTS / page.stem, tmp_path, dirs_exist_ok=True)
+    for name, text in page_blocks.scripts(page).items():
+        (tmp_path / name).write_text(text)
+    wrong = []
+    for shown in runs(page):
+        shows_log = any(words in shown.output for words in ("Poplar version", "Executable cache"))
+        printed = run(shown.command, tmp_path, log_level=0 if shows_log else 2)
+        missing = page_blocks.differs(shown.output, printed) if shown.output.strip() else None
+        if missing is not None:
+            wrong.append(f"$ {shown.command}\nshows\n{missing}\nand prints\n{printed}")
+    assert not wrong, "\n".join(wrong)
+
+
+def run(command, directory, log_level):
+    """Returns what a shell shows of a command, in the order in which it is written. Pages leave most log lines out."""
+    environment = {
+        **os.environ,
+        "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        "TF_IPU_SHIM_LOCK_DIR": str(directory / "locks"),
+        "COLUMNS": "100",
+        "TF_CPP_MIN_LOG_LEVEL": str(log_level),
+    }
+    process = subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=900,
+    )
+    return process.stdout
+
+
+@pytest.mark.without_tensorflow
+@pytest.mark.parametrize("page", page_blocks.PAGES, ids=lambda page: page.stem)
+def test_an_output_stands_below_its_command(page):
+    """Blocks without a language are commands, and outputs below `$ COMMAND`; anything else is `text`."""
+    for block in page_blocks.blocks(page):
+        assert block.startswith(("$ ", "a$ ", "b$ ")) or COMMANDS.fullmatch(block), block
+
+
+@pytest.mark.without_tensorflow
+def test_exceptions_are_on_the_pages():
+    pages = {page.name: page for page in page_blocks.PAGES}
+    for name, begin in NOT_RUN:
+        assert any(shown.command.startswith(begin) for shown in page_blocks.shown(pages[name])), (name, begin)
