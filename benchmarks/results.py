@@ -18,7 +18,7 @@ class Result:
         high: their upper quartile.
         unit: `x` (ratio of our time to the reference's), `us` or `ms`.
         target: the most that the figure should be, in `unit`; None for a figure that only informs.
-        ours_us: median of our side in microseconds a call; None where there are no two sides.
+        ours_us: median of our side in microseconds a call; None if there are no two sides.
         reference_us: the same of the reference.
         best: the ratio, or difference, of the fastest measurements: what is left where nothing else ran.
         samples: number of measurements.
@@ -39,7 +39,7 @@ class Result:
 
     @property
     def met(self) -> bool | None:
-        """Whether the median reaches the target; None where there is none."""
+        """Whether the median reaches the target; None if there is none."""
         return None if self.target is None else self.figure <= self.target
 
     def as_json(self) -> dict[str, Any]:

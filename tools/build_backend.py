@@ -1,6 +1,6 @@
 """The build backend: setuptools, plus one line that makes Graphcore's names importable in every Python process.
 
-pip puts what stands in the root of a wheel into site-packages, and Python executes the `import` lines of `.pth` files
+pip puts what is in the root of a wheel into site-packages, and Python executes the `import` lines of `.pth` files
 there. setuptools has no setting for such a file, so it is added to the finished wheel here. That serves `pip install
 .`, built wheels and editable installs, and pip removes it with the package.
 

@@ -21,7 +21,7 @@ def of_libraries(libraries: Sequence[bytes]) -> str:
         libraries: the content of each shared library.
 
     Returns:
-        Such as `manylinux_2_34_x86_64`; empty where there is no library.
+        Such as `manylinux_2_34_x86_64`; empty if there is no library.
 
     Example:
         >>> of_libraries([b"GLIBC_2.14 GLIBC_2.2.5 GLIBCXX_3.4.21"])[:15]

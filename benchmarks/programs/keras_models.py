@@ -23,7 +23,7 @@ class Task:
     Args:
         name: for the table.
         layers: from Keras and a width to the layers of a model with ten outputs.
-        shape: of a sample; of integers below `words` where that is set.
+        shape: of a sample; of integers below `words` if that is set.
         batch: samples of a mini-batch.
         steps: mini-batches of an epoch.
         steps_per_execution: mini-batches of an execution.

@@ -17,7 +17,7 @@ def save_tf_report(report: Any, log_dir: str = ".") -> None:
     text, and `memory_report.json` has the output of `tf-ipu run --memory-json`.
 
     Args:
-        report: trace events, as `ipu_event_trace` gives them.
+        report: trace events, as returned by `ipu_event_trace`.
         log_dir: the directory, made if it is not there.
 
     Source: `gcprofile.save_tf_report`.

@@ -140,7 +140,7 @@ def _unknown_arguments(path: pathlib.Path, use: Use, module: str, name: str) -> 
 
 
 def _parts_of_option(path: pathlib.Path, setting: Setting, option: Option) -> Iterator[Finding]:
-    """Yields engine and library options without effect in a dictionary that stands in the file."""
+    """Yields engine and library options without effect in a dictionary that is in the file."""
     value = literal_value(setting.value)
     if isinstance(value, dict) and option.effect != RECORDED:
         for name, why in option_arguments.parts_without_effect(option, value):

@@ -127,7 +127,7 @@ class Scan:
 
 
 def dotted_text(node: ast.AST) -> str | None:
-    """`a.b.c` as it stands in the file; None for anything else.
+    """`a.b.c` as it is in the file; None for anything else.
 
     Example:
         >>> dotted_text(ast.parse("a.b", mode="eval").body)
@@ -171,7 +171,7 @@ def assigned_strings(tree: ast.Module, variable: str) -> Iterator[tuple[int, str
 
 
 def _string_value(value: ast.expr) -> str | None:
-    """Returns a text that stands in the file, or that `json.dumps` makes of what stands there."""
+    """Returns a text that is in the file, or that `json.dumps` makes of what stands there."""
     if isinstance(value, ast.Constant):
         return str(value.value)
     if isinstance(value, ast.Call) and (dotted_text(value.func) or "").endswith("dumps") and len(value.args) == 1:

@@ -12,7 +12,7 @@ _OPTION = re.compile(r"(?<!\S)--[a-z][a-z0-9-]*")
 
 
 class SuggestingParser(argparse.ArgumentParser):
-    """As `argparse.ArgumentParser`, with the option that was probably meant in the error of an unknown one.
+    """Works like `argparse.ArgumentParser`, with the option that was probably meant in the error of an unknown one.
 
     Example:
         >>> parser = SuggestingParser(prog="tf-ipu run")

@@ -138,7 +138,7 @@ def _print_report(report: MemoryReport, options: argparse.Namespace) -> None:
 
 
 def compare_with_baseline(options: argparse.Namespace) -> int:
-    """Compares this process's programs with a baseline, or writes one, where that was asked for."""
+    """Compares this process's programs with a baseline, or writes one, if that was asked for."""
     if not (options.baseline or options.write_baseline):
         return 0
     now: baseline.Baseline = {}

@@ -25,7 +25,7 @@ from tf_ipu_shim.runtime.errors import error_display
 
 PROGRAM = "python -m tf_ipu_shim"
 _SDK_IS_ENABLED = "POPLAR_SDK_ENABLED"
-"""A folder of the SDK; scripts for several kinds of devices use IPUs where it is set."""
+"""A folder of the SDK; scripts for several kinds of devices use IPUs if it is set."""
 USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
 
 

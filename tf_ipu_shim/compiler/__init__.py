@@ -7,5 +7,5 @@
 2. `passes` and `loops` rewrite the functions; `xla_semantics` has XLA give what TensorFlow's kernels do.
 3. `replicas` finds the number of replicas, and copies functions that depend on the replica index.
 4. `placement` gives every op a location and a phase; `emit` writes the functions that run.
-5. `kernels` runs the XLA launches op by op instead, where that is asked for or faster.
+5. `kernels` runs the XLA launches op by op instead, if that is asked for or faster.
 """

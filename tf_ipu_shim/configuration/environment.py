@@ -1,6 +1,6 @@
 """Lists this project's environment variables and checks their values (`tf-ipu env`, `docs/environment_variables.md`).
 
-Each is read where it is needed; `tests/cli/test_environment.py` finds one that is read and not in this table.
+Each is read if it is needed; `tests/cli/test_environment.py` finds one that is read and not in this table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Variable:
     """One environment variable.
 
     Args:
-        default: what holds where it is not set, in words.
+        default: what holds if it is not set, in words.
         check: reads it as it is now, and raises `ValueError` or `NotImplementedError` where that makes no sense.
     """
 

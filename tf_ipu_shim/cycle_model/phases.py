@@ -32,7 +32,7 @@ from tf_ipu_shim.machine.chips import ChipSpec
 HOST_SYNC_SECONDS = 0.363e-6
 """A sync with the host, from the host sync latency test."""
 GRAIN_BYTES = 8
-"""Least bytes of a tensor on a tile; PopLibs' linear mapping gives a tile at least 128 where there is that much."""
+"""Least bytes of a tensor on a tile; PopLibs' linear mapping gives a tile at least 128 if there is that much."""
 MINIMUM_BYTES_PER_TILE = 128
 
 

@@ -77,7 +77,7 @@ class _Clock:
     ) -> tuple[list[Entry], dict[int, int], dict[int, float]]:
         """Runs blocks together; returns entries, end and busy time of each IPU.
 
-        Copies of feeds with the host are left to `aside`, where there is one.
+        Copies of feeds with the host are left to `aside`, if there is one.
         """
         orders = {ipu: order_of(block) for ipu, block in blocks.items()}
         now = dict.fromkeys(blocks, start)

@@ -11,7 +11,7 @@ from tf_ipu_shim.profiling.profile import Profile, parse_facts
 from tf_ipu_shim.runtime import log
 
 GRAPH, EXECUTION = "graph.json", "execution.json"
-"""Names of the files, where there is a directory for them."""
+"""Names of the files, if there is a directory for them."""
 
 
 class EventReports(NamedTuple):

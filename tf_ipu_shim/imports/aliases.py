@@ -20,7 +20,7 @@ def make_alias_spec(fullname: str, target: ModuleSpec) -> ModuleSpec:
 
 
 def find_alias_spec(fullname: str) -> ModuleSpec | None:
-    """As `importlib.util.find_spec`, and None if a parent package is missing, such as an optional Keras."""
+    """Works like `importlib.util.find_spec`, and None if a parent package is missing, such as an optional Keras."""
     try:
         return importlib.util.find_spec(fullname)
     except ModuleNotFoundError as error:

@@ -14,7 +14,7 @@ _IMPORTING = ("importlib.", "_frozen_importlib", "tf_ipu_shim.")
 
 
 def is_import_from(frame: types.FrameType) -> bool:
-    """Returns whether `frame` stands in a `from module import name` statement.
+    """Returns whether `frame` is in a `from module import name` statement.
 
     That statement replaces an AttributeError by a plain "cannot import name"; an ImportError passes with its message.
     """

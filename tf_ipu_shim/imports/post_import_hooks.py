@@ -77,7 +77,7 @@ def wrap_loader(
     while_loading: Callable[[], contextlib.AbstractContextManager[Any]],
     loaded: Callable[[types.ModuleType], None] = lambda _: None,
 ) -> None:
-    """As `call_after_loading`, with the module executed in a context."""
+    """Works like `call_after_loading`, with the module executed in a context."""
     changed, execute = "exec_module" in vars(loader), loader.exec_module
 
     def exec_module(module: types.ModuleType) -> None:

@@ -20,7 +20,7 @@ DEFAULT = "ipu16"
 class System:
     """A simulated server: its chips, and the list of devices that Poplar would offer on it.
 
-    Source: docs/facts.md, section "Device ids"; for what stands in which machine,
+    Source: docs/facts.md, section "Device ids"; for what is in which machine,
     docs/facts.md, section "Chips".
 
     Example:

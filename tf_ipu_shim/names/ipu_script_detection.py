@@ -42,7 +42,7 @@ def is_importing_ipu(is_theirs: Callable[[str], bool]) -> bool:
 
 
 def is_import_in_progress(is_theirs: Callable[[str], bool]) -> bool:
-    """As `is_importing_ipu`, without the files next to them.
+    """Works like `is_importing_ipu`, without the files next to them.
 
     Example:
         >>> is_import_in_progress(lambda name: name == "popdist")

@@ -11,7 +11,7 @@ _SHORTEST = 6  # of a name that is looked for within another
 
 
 def names_of(function: Callable[..., Any]) -> list[str] | None:
-    """The arguments that a call may name; None where they are not known, or any is taken.
+    """The arguments that a call may name; None if they are not known, or any is taken.
 
     Example:
         >>> names_of(lambda x, *rest, size=1: x)

@@ -128,7 +128,7 @@ def copy_to_cache(library: pathlib.Path) -> None:
 
 
 def first_writable_directory(places: Iterable[pathlib.Path], subject: str = "IPU plugin") -> pathlib.Path:
-    """Returns the first of `places` that can be written; made where it is missing."""
+    """Returns the first of `places` that can be written; made if it is missing."""
     reasons = []
     for directory in places:
         try:

@@ -57,7 +57,7 @@ def _available_memory() -> int:
 
 
 def divide(sources: Sequence[pathlib.Path], count: int) -> list[list[pathlib.Path]]:
-    """The sources in `count` parts of about the same size; fewer where there are fewer sources."""
+    """The sources in `count` parts of about the same size; fewer if there are fewer sources."""
     count = min(count, len(sources))
     parts: list[list[pathlib.Path]] = [[] for _ in range(count)]
     sizes = [0] * count

@@ -224,7 +224,7 @@ class IpuMemory:
     """The memory that a test's programs need on each IPU, and the bytes in use, at the time of the call."""
 
     def report(self) -> Any:
-        """Returns the whole report, as `tf_ipu_shim.memory_report()` gives it."""
+        """Returns the whole report, as returned by `tf_ipu_shim.memory_report()`."""
         return tf_ipu_shim.memory_report()
 
     def peak(self, ipu: int = 0, device: int = 0) -> int:

@@ -155,7 +155,7 @@ explain_compile_error: Callable[[int, str], str] | None = None
 """Says why XLA cannot compile a program, given the plugin's call and XLA's text (`driver.uncompilable`)."""
 
 start_application: Callable[[Any], Any] | None = None
-"""Starts the engine of an `ApplicationStart`, and gives an `ApplicationStarted`: `frontend.applications` says how."""
+"""Starts the engine of an `ApplicationStart`, and returns an `ApplicationStarted`: `frontend.applications` says how."""
 
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "attach": _attach,

@@ -27,7 +27,7 @@ def limits() -> dict[str, int]:
 
 
 def write_limits(counts: Mapping[str, int]) -> None:
-    """Writes counts as the new limits, where they are lower."""
+    """Writes counts as the new limits, if they are lower."""
     lower = {kind: min(count, counts.get(kind, count)) for kind, count in limits().items()}
     rows = "".join(f"{kind}\t{count}\n" for kind, count in lower.items())
     LIMITS.write_text(

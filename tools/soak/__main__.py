@@ -15,7 +15,7 @@ from soak.parts import PARTS, Found, watch
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs what the command line asks for; gives the exit status."""
+    """Runs what the command line asks for; returns the exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     options = _parsed(arguments)
     named = [name for name in ("ops", "edges") if getattr(options, name) is not None]

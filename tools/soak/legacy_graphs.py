@@ -30,7 +30,7 @@ class Net:
 
     Args:
         seed: of its structure.
-        variables: gives the variable of a name.
+        variables: returns the variable of a name.
         repeat: repeats a function of a value so often; `tf.while_loop` if there is none.
     """
 

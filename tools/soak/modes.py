@@ -225,7 +225,7 @@ class Finding:
 
 
 def compare(program: Program, form: str, tolerance: float = 0.0) -> Finding:
-    """Runs a program in all execution modes; all have to give what the CPU gives, or to refuse it in the same way.
+    """Runs a program in all execution modes; all have to give the CPU's result, or to refuse it in the same way.
 
     Args:
         program: the program.

@@ -123,7 +123,7 @@ def _compared(kind: Any) -> Callable[[Options], Found]:
 
 
 def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Options], Found]:
-    """Returns a part that takes a number from the command line and gives one text, empty where nothing is wrong."""
+    """Returns a part that takes a number from the command line and returns one text, empty where nothing is wrong."""
 
     def part(options: Options) -> Found:
         count = getattr(options, option)

@@ -14,7 +14,7 @@ COLUMNS = ("kind", "runs", "wrong", "refused", "command", "tensorflow", "date")
 
 
 def append(path: pathlib.Path, found: Mapping[str, Found], command: str) -> None:
-    """Adds a row for each part, and the header where there is none.
+    """Adds a row for each part, and the header if there is none.
 
     Args:
         path: the file.

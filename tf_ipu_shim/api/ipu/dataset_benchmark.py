@@ -29,7 +29,7 @@ def dataset_benchmark(
     do_memcpy: bool = True,
     apply_options: bool | None = None,
 ) -> Any:
-    """Measures how fast a dataset gives its elements.
+    """Measures how fast a dataset yields its elements.
 
     Args:
         dataset: a `tf.data.Dataset`; it has to have enough elements for all epochs together.
@@ -84,7 +84,7 @@ def infeed_benchmark(
     print_stats: bool = True,
     do_memcpy: bool = True,
 ) -> Any:
-    """Measures how fast an infeed's dataset gives its elements; the infeed itself is not used up.
+    """Measures how fast an infeed's dataset yields its elements; the infeed itself is not used up.
 
     Args:
         infeed_queue: an `IPUInfeedQueue`.

@@ -16,7 +16,7 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
     """Has this instance use its own IPUs, and tells the configuration which instance of how many it is.
 
     Args:
-        config: an `IPUConfig`, or what `ipu.utils.create_ipu_config` gives.
+        config: an `IPUConfig`, or the result of `ipu.utils.create_ipu_config`.
         ipus_per_replica: how many IPUs a replica needs; what `poprun` was told when left out.
         configure_device: whether to choose the IPUs; else the script does, with `popdist.getDeviceId`.
 

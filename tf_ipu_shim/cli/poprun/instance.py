@@ -81,7 +81,7 @@ class Instance:
 
     @property
     def hidden_errors(self) -> str:
-        """The last lines of its errors, where they were not printed."""
+        """The last lines of its errors, if they were not printed."""
         return "".join(self._last)
 
 

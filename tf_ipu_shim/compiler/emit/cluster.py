@@ -34,7 +34,7 @@ class ClusterFunction:
         nodes: the program's own nodes, in topological order.
         constants: nodes to clone into it where needed.
         reads: reads of variables to repeat in it where needed.
-        rename: gives the name under which a called function is shown to XLA.
+        rename: returns the name under which a called function is shown to XLA.
 
     Attributes:
         inputs: tensor name to `DataType`, for what comes from outside.

@@ -47,7 +47,7 @@ class Emitter:
         fed: names of traced functions that take elements from the host.
         compiled: traced function and FunctionDef of each XLA program.
         planned: the program emitted only for the memory plan; None if there is none.
-        chunked_loops: for the function that runs a chunk, the loop to plan instead; None where none is planned.
+        chunked_loops: for the function that runs a chunk, the loop to plan instead; None if none is planned.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tf_ipu_shim.tf_private.utilities import _pywrap_util_port  # checked on 2.15.1 and 2.21.0
 
 LABEL = b"MklNameChangeOp"
-"""The attribute `_kernel` of ops whose kernels take and give tensors in TensorFlow's own layout."""
+"""The attribute `_kernel` of ops whose kernels accept and return tensors in TensorFlow's own layout."""
 
 
 def enabled() -> bool:

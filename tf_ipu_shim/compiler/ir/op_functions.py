@@ -24,7 +24,7 @@ class Replacement(NamedTuple):
 
     Args:
         inputs: what it takes, `DataType` by name: the op's inputs in their order, the last ones may be left out.
-        outputs: what it gives, `DataType` by name: those of the op's outputs that a program can take.
+        outputs: what it returns, `DataType` by name: those of the op's outputs that a program can take.
         build: makes the ops that compute the outputs of the inputs.
         finish: changes an op that was made where TensorFlow's Python cannot make it so.
         has_kernel: whether in mode `kernels` the op itself runs. Its one output is `output`; `inputs` are all its own.

@@ -89,7 +89,7 @@ class _LoopLowering:
         """Removes Enter ops whose results nothing uses.
 
         TensorFlow's executor looks whether an iteration has ended, and begins the next one, each time that an op of it
-        has run. An iteration has not ended before all values have entered. Where the last of these leads to no op,
+        has run. An iteration has not ended before all values have entered. If the last of these leads to no op,
         no one looks again: the loop has no results, and that is not an error.
         """
         output_function = self._made

@@ -1,10 +1,10 @@
 """Propagates constants out of functions: replaces call and branch results with known values.
 
 XLA must know axes, shapes and permutations when it compiles. A gradient takes those of its forward function from that
-function's results, and where the call stands in a branch, XLA does not see that they are constants: it compiles with
+function's results, and where the call is in a branch, XLA does not see that they are constants: it compiles with
 the largest value that they could have (a shape whose size it calls dynamic), which gives a wrong gradient or an error
 about shapes. Example: the gradient of `tf.gather(x, indices, axis=1)` in a `tf.function` called in a `tf.cond`. Where
-the call stands in a loop, the gradient's loop takes them from TensorLists, one an iteration. An IPU has no dynamic
+the call is in a loop, the gradient's loop takes them from TensorLists, one an iteration. An IPU has no dynamic
 shapes, so that such numbers are constants there, too.
 
 A seed is left as it is, also where it is passed on to other functions (`seed_uses`): XLA draws other numbers of a

@@ -57,7 +57,7 @@ def _has_half(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _is_widened(node: node_def_pb2.NodeDef) -> bool:
-    """Returns whether an op computes in float32; else it takes and gives float16."""
+    """Returns whether an op computes in float32; else it accepts and returns float16."""
     if node.op in vocabulary.FUNCTION_ATTRIBUTES:
         return True
     if op_types.is_stateful(node.op) or node.op in _KEEPS_FLOAT16 or node.op.startswith("StatelessRandom"):
@@ -100,7 +100,7 @@ class _Widening:
         self._wide: dict[str, str] = {}  # float32 values of float16 tensors
 
     def run(self) -> function_pb2.FunctionDef:
-        """Returns the function with float32 values inside; other functions than the program's take and give them."""
+        """Returns the function with float32 values inside; any but the program's accepts and returns them."""
         function = self._function
         nodes = list(function.node_def)
         for argument in function.signature.input_arg:

@@ -16,7 +16,7 @@ class Option:
     Args:
         default: the default, or a function that makes a fresh one.
         field: dotted protobuf field, empty if `translate` handles it; a leading `!` means its opposite.
-        annotation: the type, where it is not the default's own.
+        annotation: the type, if it is not the default's own.
         effect: what it changes here, one of `machine.environment.effects.EFFECTS`.
         since: the first SDK that has it.
         older: for older SDKs, up to which one, with which type and which default.

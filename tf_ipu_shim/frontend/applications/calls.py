@@ -69,7 +69,7 @@ class RuntimeContext:
 def embedded_runtime_start(
     executable_file: Any, inputs: Sequence[Any] | Mapping[str, Any], name: str, timeout: int | None = None
 ) -> RuntimeContext:
-    """Starts an engine that runs an application, where there is none of this name.
+    """Starts an engine that runs an application, if there is none of this name.
 
     The engine attaches to separate IPUs, in addition to those that the process has configured. It runs in a thread that
     outlives sessions. It keeps what it was first started with.
@@ -135,7 +135,7 @@ def embedded_runtime_start(
 
 
 def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any:
-    """Hands a batch to an engine and gives what the application sends for it.
+    """Hands a batch to an engine and returns what the application sends for it.
 
     Calls from several threads and sessions are answered in the order in which they come.
 
@@ -144,7 +144,7 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
         context: of the engine.
 
     Returns:
-        A list of tensors, one for each of the signature's `streamed_outputs`; an operation where there are none.
+        A list of tensors, one for each of the signature's `streamed_outputs`; an operation if there are none.
 
     Raises:
         ValueError: there are more or fewer inputs than expected, or one has another shape.

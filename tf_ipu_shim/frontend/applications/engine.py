@@ -166,7 +166,7 @@ class Engine:
             return placeholder
 
     def _infeed(self, index: int, initialisers: list[Any]) -> Any:
-        """Returns an iterator, under the name that the program knows, which gives what calls pass."""
+        """Returns an iterator, under the name that the program knows, which yields what calls pass."""
         tensors = [tensor for tensor in self._signature.streamed_inputs if tensor.feed == index]
         types = [dtypes.as_dtype(tensor.data_type) for tensor in tensors]
         shapes = [tensor_shape.as_shape(tensor.shape) for tensor in tensors]

@@ -57,14 +57,14 @@ def repeat(
 
     Args:
         n: how many times; an integer or a scalar tensor of integers.
-        body: takes the loop's values and, where there is an infeed, an element of it: a tuple by position, a dict by
+        body: takes the loop's values and, if there is an infeed, an element of it: a tuple by position, a dict by
             keyword. Returns the loop's values for the next iteration, then operations to run.
         inputs: the loop's values before the first iteration.
         infeed_queue: taken from once an iteration.
         use_while_v1: recorded; loops are functional ones here whichever is asked for.
 
     Returns:
-        The values after the last iteration: a list, one tensor, or an operation where there are none.
+        The values after the last iteration: a list, one tensor, or an operation if there are none.
 
     Raises:
         TypeError: `body` is not a function, does not take as many arguments, or changes a value's type, or `n` holds no

@@ -84,7 +84,7 @@ def subgraph(graph_def: Any, names: set[str]) -> Any:
 
 
 def signature_tensors(signature_def: Any) -> list[str]:
-    """Returns the names of the tensors that a signature takes and gives, sorted by key."""
+    """Returns the names of the tensors that a signature accepts and returns, sorted by key."""
     return [*input_tensors(signature_def), *output_tensors(signature_def)]
 
 

@@ -24,7 +24,7 @@ class DtypeConversion:
         source: the dtype to replace, as `DataType` of the protobuf.
         target: what to put in its place.
         keeps: whether a node of this name stays unchanged.
-        values: gives a constant's value in the target dtype, from its node and the nodes that read it.
+        values: returns a constant's value in the target dtype, from its node and the nodes that read it.
     """
 
     def __init__(self, source: int, target: int, keeps: Callable[[str], bool], values: Values) -> None:

@@ -55,7 +55,7 @@ def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]]
 
 
 def resolve_device_ordinal(value: Any) -> int:
-    """Returns the TensorFlow device of a queue; where none is given that of the current IPU strategy, else 0.
+    """Returns the TensorFlow device of a queue; if none is given that of the current IPU strategy, else 0.
 
     Example:
         >>> with ipu.ipu_strategy.IPUStrategy("/device:IPU:1").scope():

@@ -147,7 +147,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         """Sets the wrapped optimizer's weights.
 
         Args:
-            weights: as `get_weights` gives them.
+            weights: as returned by `get_weights`.
         """
         self._opt.set_weights(weights)
 

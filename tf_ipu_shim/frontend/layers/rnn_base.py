@@ -30,7 +30,7 @@ class PopnnRNN(IPULayer):
         dropout_seed: `[2]` integers: the same mask in every step. None: another one in each.
         implementation: 1 or 2, which are the same here.
         return_sequences: returns the outputs of all time steps instead of only the last one.
-        return_state: gives the last state too.
+        return_state: returns the last state too.
         stateful: each batch begins with the state the one before it ended with.
         seed: of initializers that are given by name.
         partials_dtype: of partial results in the cycle model; the arithmetic here is that of `dtype`.

@@ -25,7 +25,7 @@ def sampled_softmax_loss(
     name: str | None = "sampled_softmax_loss",
     seed: int | None = None,
 ) -> Any:
-    """Returns the softmax loss over the true classes and a sample of the others: cheap where there are many classes.
+    """Returns the softmax loss over the true classes and a sample of the others: cheap if there are many classes.
 
     As in Graphcore's function, sampled classes that are among the true ones count as false ones too: it is
     `tf.nn.sampled_softmax_loss` with `remove_accidental_hits=False`.
@@ -39,7 +39,7 @@ def sampled_softmax_loss(
         num_classes: how many there are.
         num_true: true classes a sample has.
         sampled_values: classes `[num_sampled]` and the expected counts of the true `[batch, num_true]` and the sampled
-            ones `[num_sampled]`, as `tf.random.log_uniform_candidate_sampler` gives them.
+            ones `[num_sampled]`, as returned by `tf.random.log_uniform_candidate_sampler`.
         name: of the ops.
         seed: of the draw.
 

@@ -29,7 +29,7 @@ class OptimizerFunctionOutput:
         variables: what a Keras optimizer trains.
         tape: a `tf.GradientTape` that recorded the loss, for a Keras optimizer.
         gradient_capture_context: a `GradientCaptureContext` for the gradients that values marked with
-            `grad_util_ops.capture_upstream_gradients` get; where there is a tape, a `GradientCaptureTape` has them.
+            `grad_util_ops.capture_upstream_gradients` get; if there is a tape, a `GradientCaptureTape` has them.
         captured_gradient_outfeed: an `IPUOutfeedQueue` to which captured gradients are sent, once an execution, as a
             dictionary by tag.
 

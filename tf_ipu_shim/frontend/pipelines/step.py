@@ -233,7 +233,7 @@ class PipelineStep:
 
 
 def _rename_outputs(outputs: list[Any]) -> list[Any]:
-    """Outputs under names as in Graphcore's graph, by which a function from tensor to dtype tells them apart."""
+    """Outputs under names as in Graphcore's graph, by which a function from tensor to dtype distinguishes them."""
     named = array_ops.identity_n(nest.flatten(outputs), name="PipelineStage")
     return nest.pack_sequence_as(outputs, named)  # type: ignore[no-any-return]
 

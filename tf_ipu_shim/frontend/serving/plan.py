@@ -79,7 +79,7 @@ class ExportPlan:
     checkpoint: str | None = None
 
     def empty_directory(self) -> str:
-        """Returns the directory, emptied where that was asked for: when nothing can go wrong any more but writing."""
+        """Returns the directory, emptied if that was asked for: when nothing can go wrong any more but writing."""
         if self.purges and os.path.isdir(self.directory):
             shutil.rmtree(self.directory)
         return self.directory

@@ -91,7 +91,7 @@ def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
 def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
     """Places ops on one IPU of a multi-IPU device.
 
-    Ops that stand in no such scope go where the ops that use them are (see docs/architecture.md).
+    Ops that are in no such scope go where the ops that use them are (see docs/architecture.md).
 
     Args:
         index: the shard, counted from 0 within the device; -1 marks ops for every IPU, as concurrent pipeline stages
@@ -243,7 +243,7 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
 
 @contextmanager
 def partials_type(override_type: Any) -> Iterator[None]:
-    """Sets the type of partial sums in matrix products and convolutions made inside.
+    """Sets the type of partial sums in matmuls and convolutions made inside.
 
     The values do not depend on it here; the cycle model plans these products with such sums.
 

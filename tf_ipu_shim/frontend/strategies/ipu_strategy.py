@@ -34,7 +34,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
     Args:
         ipu_device: where variables live and functions run.
         cpu_device: where initial values are computed and datasets run.
-        enable_dataset_iterators: whether `iter(dataset)` in the scope gives an `IPUIterator`, whose elements only
+        enable_dataset_iterators: whether `iter(dataset)` in the scope returns an `IPUIterator`, whose elements only
             compiled functions take.
         enable_keras_extensions: whether Keras models made in the scope gain the IPU's methods.
 

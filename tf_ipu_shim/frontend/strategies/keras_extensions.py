@@ -11,7 +11,7 @@ class KerasExtensions:
     """The part of a strategy that says what happens to datasets and Keras models made in its scope.
 
     Args:
-        enable_dataset_iterators: whether `iter(dataset)` in the scope gives an `IPUIterator`.
+        enable_dataset_iterators: whether `iter(dataset)` in the scope returns an `IPUIterator`.
         enable_keras_extensions: whether Keras models made in the scope gain the IPU's methods.
 
     Source: `tensorflow.python.ipu.keras_extensions.KerasExtensions`.

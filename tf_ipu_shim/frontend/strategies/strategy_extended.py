@@ -255,7 +255,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
 @contextmanager
 def device_scope(device: str) -> Iterator[None]:
-    """As `tf.device`, and where a graph's variable would have its initialiser on its own device, too."""
+    """Works like `tf.device`, and where a graph's variable would have its initialiser on its own device, too."""
     graph = ops.get_default_graph()
     colocated = vocabulary.COLOCATION_ATTRIBUTE in tf_graphs.attr_scope_map(graph)
     with (

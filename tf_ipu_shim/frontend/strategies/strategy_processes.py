@@ -59,7 +59,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
         """`run`, as TensorFlow 1.15 and 2.1 call it.
 
         Args:
-            fn: the function. It takes this process's part of what a distributed dataset gives.
+            fn: the function. It takes this process's part of what a distributed dataset yields.
             args: positional arguments.
             kwargs: keyword arguments.
 

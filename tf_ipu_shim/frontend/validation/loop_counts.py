@@ -44,7 +44,7 @@ def check_trip_count(name: str, count: Any) -> Any:
 
 
 def check_int32_trip_count(name: str, count: Any) -> Any:
-    """As `check_trip_count`, for loops that count only in int32; larger tensors are clipped."""
+    """Works like `check_trip_count`, for loops that count only in int32; larger tensors are clipped."""
     count = check_trip_count(name, count)
     if isinstance(count, int) or count.dtype == dtypes.int32:
         return count

@@ -57,7 +57,7 @@ def set_convolution_options(opts: Any, convolution_options: _Options | None = No
 
 @replaced_by_ipu_config
 def set_matmul_options(opts: Any, matmul_options: _Options | None = None, clear_pass_type: bool = False) -> Any:
-    """Sets options of PopLibs matrix products, such as `availableMemoryProportion`.
+    """Sets options of PopLibs matmuls, such as `availableMemoryProportion`.
 
     Arguments, result, exceptions and source as for `set_compilation_options`; with `clear_pass_type` PopLibs is not
     told whether a product belongs to the forward or the backward pass.

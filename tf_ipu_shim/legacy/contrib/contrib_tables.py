@@ -59,7 +59,7 @@ def index_table_from_tensor(
     Args:
         mapping: the strings.
         num_oov_buckets: how many numbers others have, by their hash.
-        default_value: of others, where there are no such numbers.
+        default_value: of others, if there are no such numbers.
         hasher_spec: the hash.
         dtype: of the keys.
         name: of the operation.

@@ -49,7 +49,7 @@ def input_context(strategy: Any) -> Any:
 
 
 def _job(strategy: Any) -> Any:
-    """Returns the job whose processes are the workers; None of a cluster's, and where there is one worker."""
+    """Returns the job whose processes are the workers; None of a cluster's, and if there is one worker."""
     extended = strategy.extended
     return extended._job if isinstance(extended, strategy_processes.ProcessExtended) else None
 

@@ -4,7 +4,7 @@ In TensorFlow 2.6 `tf.keras.optimizers.Optimizer`, `SGD`, `Adam` and so on are w
 Scripts subclass and wrap them, look for their slots and ask for `_resource_apply_dense`; the classes that have taken
 their names have none of that. So in a process that uses `ipu` the public names mean the `legacy` classes again, the
 names of optimizers in `compile` too. The later classes stay in `tf.keras.optimizers.experimental`, and optimizers that
-are newer than 2.6, such as `AdamW`, where they are. `TF_IPU_SHIM_COMPAT=stock-optimizers` leaves all as installed.
+are newer than 2.6, such as `AdamW`, if it has any. `TF_IPU_SHIM_COMPAT=stock-optimizers` leaves all as installed.
 
 Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 """

@@ -30,7 +30,7 @@ def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
 
 
 def find_below_alias(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """As `find`, for a module of a package that is there under a further name."""
+    """Works like `find`, for a module of a package that is there under a further name."""
     from tf_ipu_shim.legacy.names import module_finder
 
     return module_finder.find_moved(fullname) or module_finder.find_in_contrib(fullname, is_for_ipus)

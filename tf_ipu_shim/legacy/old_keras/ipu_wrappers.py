@@ -45,7 +45,7 @@ class _KerasOptimizerWrapper(optimizer.Optimizer):
     """A Keras 2 optimizer for whatever takes one of TensorFlow 1.
 
     Args:
-        model: whose weights are trained where none are named; None for all trainable variables of the graph.
+        model: whose weights are trained if none are named; None for all trainable variables of the graph.
         opt: a Keras 2 optimizer.
     """
 

@@ -91,7 +91,7 @@ def refuse_keras(kwargs: Mapping[str, Any], known: tuple[str, ...], method: str)
 
     Args:
         kwargs: further arguments of a call.
-        known: those of Keras that are refused where they are set.
+        known: those of Keras that are refused if they are set.
         method: that was called.
 
     Raises:

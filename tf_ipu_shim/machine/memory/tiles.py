@@ -1,6 +1,6 @@
 """Distributes tensors over the tiles of a chip by a linear mapping like Poplar's.
 
-Poplar maps convolutions and matrix products by its own plans, so one tile of a real program may hold more than
+Poplar maps convolutions and matmuls by its own plans, so one tile of a real program may hold more than
 here. Exact here: the sum over the tiles, and that the same program is always spread the same way.
 """
 
@@ -37,7 +37,7 @@ class Tiles:
         self._next = 0
 
     def place(self, sizes: Iterable[int], counts: bool = True) -> None:
-        """Adds tensors of so many bytes, in this order; where they don't count, they only take their places."""
+        """Adds tensors of so many bytes, in this order; if they don't count, they only take their places."""
         for size in sizes:
             if size <= 0:
                 continue

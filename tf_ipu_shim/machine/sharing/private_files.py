@@ -40,7 +40,7 @@ def distrust_of_file(status: os.stat_result) -> str:
 
 
 def open_own(path: str | os.PathLike[str], flags: int) -> int:
-    """Opens a file of the user's, made where it is missing and the flags say so; never through a symbolic link."""
+    """Opens a file of the user's, made if it is missing and the flags say so; never through a symbolic link."""
     try:
         # A FIFO would have its opener wait for a writer.
         file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)

@@ -217,7 +217,7 @@ class _PartitionAdvice:
     """Plans the program with its layers on other IPUs.
 
     Args:
-        line_of: gives the user's line for an op.
+        line_of: returns the user's line for an op.
     """
 
     def __init__(

@@ -108,7 +108,7 @@ class ComputationContext(NamedTuple):
 
     Args:
         fusions: what is part of something, see `find_fusions`.
-        key: tells it apart from all others.
+        key: distinguishes it from all others.
         outlined: those that belong to calls of outlined functions.
     """
 

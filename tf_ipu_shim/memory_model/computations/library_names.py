@@ -17,7 +17,7 @@ class LibraryName(NamedTuple):
     """The name of a compute set in a PopLibs layer.
 
     Args:
-        layer: the same for all layers that have one function; empty where that is not known.
+        layer: the same for all layers that have one function; empty if that is not known.
     """
 
     name: str

@@ -27,9 +27,9 @@ class TensorSpec(NamedTuple):
         type: `DataType`; for a variable's handle that of its value.
         shape: dimensions; None if they are not known before it runs.
         variable: whether it is a variable's handle.
-        literal: its value, where that is known before anything runs; None otherwise, and for large ones.
+        literal: its value, if that is known before anything runs; None otherwise, and for large ones.
         axis: where the mini-batch is in it; None if it has none.
-        listed: what is in it, where it is a list of tensors and that is known.
+        listed: what is in it, if it is a list of tensors and that is known.
     """
 
     type: int

@@ -41,8 +41,8 @@ class Storage:
         recomputes: whether pipelines compute activations again instead of keeping them.
         offloaded: kinds of variables that are in remote memory.
         shared: kinds of variables that the replicas share.
-        schedule: of pipelines, where it is another one than the script's.
-        offloads_activations: whether pipelines' FIFOs are in remote memory, where that is otherwise than in the script.
+        schedule: of pipelines, if it is another one than the script's.
+        offloads_activations: whether pipelines' FIFOs are in remote memory, if that is otherwise than in the script.
 
     Example:
         >>> storage = Storage(replicas=2, shared=frozenset({"optimizer_state"}))

@@ -1,6 +1,6 @@
 """Classifies the variables of a program: weights, optimizer state, gradient accumulators.
 
-Graphcore's compiler tells them apart by their use: a variable is optimizer state where only the update uses it, that
+Graphcore's compiler distinguishes them by their use: a variable is optimizer state where only the update uses it, that
 is, what works on gradients. So does this, in the traced functions, by following data from the gradient ops.
 """
 

@@ -63,7 +63,7 @@ class AnalysisContext:
         without_form: what XLA said of those that it did not convert.
         scopes: for an op's name the traced function that it is in.
         feeds: copies of elements of infeeds and outfeeds.
-        fed_samples: of the mini-batch, where it is an argument; 0 if it comes from an infeed.
+        fed_samples: of the mini-batch, if it is an argument; 0 if it comes from an infeed.
     """
 
     def __init__(self, request: ProgramRequest, program: LoweredProgram, options: AnalysisOptions) -> None:

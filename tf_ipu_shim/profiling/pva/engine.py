@@ -13,7 +13,7 @@ _KEPT = frozenset({"weight", "optimizer_state", "accumulator"})
 def make_engine(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> list[Program]:
     """The switch, with what it chooses from: variables to the IPUs, a run, variables back; and what comes before it.
 
-    Which program is to run, and seeds, go to all IPUs where there are several. Variables of an IPU are one copy.
+    Which program is to run, and seeds, go to all IPUs if there are several. Variables of an IPU are one copy.
 
     Source: docs/facts.md, section "Profiles".
     """

@@ -89,7 +89,7 @@ class Program(Refusing):
     Args:
         row: of the profile.
         computeset: what an `OnTileExecute` runs; None for all else.
-        kind: its type, where that is not the row's.
+        kind: its type, if that is not the row's.
     """
 
     Type = _Type

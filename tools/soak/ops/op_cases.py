@@ -128,7 +128,7 @@ def _listed(op: str) -> str:
 
 
 def _handles(found: Any) -> str:
-    """Returns whether it takes or gives what is not a tensor of numbers."""
+    """Returns whether it accepts or returns what is not a tensor of numbers."""
     given = {argument.type for argument in found.output_arg}
     taken = {argument.type for argument in found.input_arg}
     if tf.variant.as_datatype_enum in taken | given:

@@ -55,8 +55,8 @@ def compared(case: op_cases.Case, way: str, wanted: Outcome, got: Outcome) -> Fi
     Args:
         case: what was run.
         way: how: `eager`, `xla` or `kernels`.
-        wanted: what the CPU gave.
-        got: what the IPU gave.
+        wanted: the CPU's result.
+        got: the IPU's result.
     """
     if got.error is not None:
         return _compared_error(way, wanted, got.error)

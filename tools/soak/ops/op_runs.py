@@ -333,7 +333,7 @@ def _each_way(case: op_cases.Case, gradients: bool, say: Callable[..., None], fu
 
 
 def _finding(case: op_cases.Case, way: str, gradients: bool, right: Sequence[Outcome], got: Outcome) -> Finding:
-    """Compares with what the CPU gives, in functions and outside of them, and with zeros for denormals."""
+    """Compares with the CPU's result, in functions and outside of them, and with zeros for denormals."""
     first, *others = right
     finding = compared(case, way, first, got)
     if finding.status == "different" and case.what.startswith("denormals"):

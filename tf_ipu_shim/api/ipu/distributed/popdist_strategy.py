@@ -40,7 +40,7 @@ class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.Keras
     Args:
         ipu_device: where variables live and functions run.
         add_ipu_cross_replica_reductions: whether a reduction inside a program is one over its replicas.
-        enable_dataset_iterators: whether `iter(dataset)` in the scope gives an `IPUIterator`.
+        enable_dataset_iterators: whether `iter(dataset)` in the scope returns an `IPUIterator`.
         enable_keras_extensions: whether Keras models made in the scope gain the IPU's methods.
 
     Source: `tensorflow.python.ipu.distributed.popdist_strategy.PopDistStrategy`; up to SDK 2.3 its name is
@@ -75,7 +75,7 @@ class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.Keras
         """Tells a configuration which instance of how many this is.
 
         Args:
-            config: an `IPUConfig`, or what `create_ipu_config` gives.
+            config: an `IPUConfig`, or the result of `create_ipu_config`.
 
         Returns:
             The same configuration.

@@ -33,7 +33,7 @@ _KEPT = ("GroupNormalization",)
 
 
 class IPULayerReplacer:
-    """Exchanges a layer of Keras for the layer of that name in `ipu.keras.layers`, where there is one.
+    """Exchanges a layer of Keras for the layer of that name in `ipu.keras.layers`, if there is one.
 
     Source: `tensorflow.python.ipu.keras.layer_replacement.IPULayerReplacer`.
 

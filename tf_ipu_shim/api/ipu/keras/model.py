@@ -51,7 +51,7 @@ class ModelMethods(OldModel, FunctionalExtension):
         *args: inputs and outputs: Keras tensors. As in SDK 1.2 a list of layers instead, which makes a `Sequential`.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
         gradient_accumulation_dtype: of the sums; that of the weights when left out.
-        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` where there are such.
+        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
         accumulation_count: what SDKs up to 1.4 called `gradient_accumulation_count`.
         accumulation_dtype: what SDKs up to 1.4 called `gradient_accumulation_dtype`.
         **kwargs: `inputs`, `outputs`, `name`.
@@ -119,7 +119,7 @@ class SequentialMethods(OldModel, SequentialExtension):
         layers: a list of layers.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
         gradient_accumulation_dtype: of the sums; that of the weights when left out.
-        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` where there are such.
+        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
         accumulation_count: what SDKs up to 1.4 called `gradient_accumulation_count`.
         accumulation_dtype: what SDKs up to 1.4 called `gradient_accumulation_dtype`.
         name: of the model.

@@ -43,7 +43,7 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
         offload_gradient_accumulation_buffers: where the real device keeps sums. Results do not depend on it.
         replicated_weight_sharding: see `pipelining_ops.pipeline`.
         offload_weights: where the real device keeps weights. Results do not depend on it.
-        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` where there are such.
+        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
         **kwargs: `inputs`, `outputs`, `name`.
 
     Raises:
@@ -136,7 +136,7 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
         offload_gradient_accumulation_buffers: where the real device keeps sums. Results do not depend on it.
         replicated_weight_sharding: see `pipelining_ops.pipeline`.
         offload_weights: where the real device keeps weights. Results do not depend on it.
-        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` where there are such.
+        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
         **kwargs: `name`.
 
     Raises:

@@ -190,7 +190,7 @@ class ReportJSON:
         Args:
             events: `IpuTraceEvent` messages, or serialised ones as `ipu_event_trace` returns them.
             assert_len: how many there must be; None for any number.
-            assert_msg: shown where there are others.
+            assert_msg: shown if there are others.
 
         Returns:
             How many there are of each type, by `IpuTraceEvent.Type`.
@@ -252,7 +252,7 @@ class ReportJSON:
         self.test.assertCountEqual(self.get_device_to_host_event_names(event_idx), list(names), msg)
 
     def get_tensor_map(self) -> TensorMap | None:
-        """Where the tensors of the program are that was compiled last; None where none was."""
+        """Where the tensors of the program are that was compiled last; None if none was."""
         text = self._compiled("tensor_map")
         return TensorMap(json.loads(text)) if text else None
 

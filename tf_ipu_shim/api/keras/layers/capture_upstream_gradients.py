@@ -59,7 +59,7 @@ class _GradientCaptureLayerBase(_Layer):  # type: ignore[misc]
         """Makes the layer again.
 
         Args:
-            config: what `get_config` gave.
+            config: the result of `get_config`.
         """
         return cls(**{**config, "layer": _keras.layers.deserialize(config["layer"])})
 

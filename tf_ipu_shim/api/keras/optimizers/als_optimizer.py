@@ -64,7 +64,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
     Args:
         opt: a Keras 2 optimizer; it gets unscaled gradients.
         initial_loss_scaling_factor: the factor at first; a power of two.
-        update_frequency: updates between two changes of the factor; where it is more than one, the first change comes
+        update_frequency: updates between two changes of the factor; if it is more than one, the first change comes
             an update later, as Graphcore's.
         increase_factor: the factor is multiplied or divided by it; a power of two.
         max_loss_scaling_factor: the factor stays below; a power of two.

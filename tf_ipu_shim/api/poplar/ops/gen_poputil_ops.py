@@ -56,7 +56,7 @@ def replication_index(name: Any = None) -> Any:
 
 
 def ipu_replication_factor(name: Any = None) -> Any:
-    """Returns how many replicas run the program: an int32 scalar, 1 where there are none."""
+    """Returns how many replicas run the program: an int32 scalar, 1 if there are none."""
     return uncompiled_collectives.build_replicated(lambda: plugin.load().ops.ipu_replication_factor(name=name))
 
 

@@ -265,10 +265,10 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return False
 
     def _find_stages_by_scratch_trace(self, spec: Any, step: str) -> None:
-        """As `_find_stages`, by a trace of the model that never runs."""
+        """Works like `_find_stages`, by a trace of the model that never runs."""
 
     def _find_stages(self, spec: Any, step: str = "") -> None:
-        """Looks for stages in the model's own `call`, where it has one and must be in some."""
+        """Looks for stages in the model's own `call`, if it has one and must be in some."""
 
     def _check_traced_stages(self, mode: str, spec: Any, before: int) -> None:
         """Checks what the trace of a program has shown, before the program runs."""

@@ -61,7 +61,7 @@ class ModelExtension(NetworkExtension):
         return assignments.current_wording(subclassed=True)
 
     def build(self, input_shape: Any) -> None:
-        """As Keras'; the model's graph is then known, and stages that were set for another one are forgotten.
+        """Works like Keras'; the model's graph is then known, and stages that were set for another one are forgotten.
 
         Args:
             input_shape: a shape, or a structure of shapes; Keras tensors of `Input` tell the types as well.
@@ -96,7 +96,7 @@ class ModelExtension(NetworkExtension):
     keras_members.mark_default(build)
 
     def save_spec(self, dynamic_batch: bool = True) -> Any:
-        """As Keras'; a model that was built and has not run yet is saved with the inputs that it was built for.
+        """Works like Keras'; a model that was built and has not run yet is saved with the inputs that it was built for.
 
         Args:
             dynamic_batch: whether the first dimension is left open.

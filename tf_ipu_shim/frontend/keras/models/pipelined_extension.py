@@ -23,7 +23,7 @@ class SavedOptions:
     """Models whose configuration is Keras' own have an entry for the IPU in it."""
 
     def get_config(self) -> dict[str, Any]:
-        """As Keras', and what the model was told about accumulation and pipelining."""
+        """Works like Keras', and what the model was told about accumulation and pipelining."""
         config = super().get_config()  # type: ignore[misc]
         entry = saved_options.options_to_config(self) if networks.has_own_graph(self) else None
         return config if entry is None else {**config, saved_options.ENTRY: entry}
@@ -52,7 +52,7 @@ class PipelinedExtension(KerasExtensionBase):
         postprocessing_step_signature: Any = None,
         purge_export_dir: bool = False,
     ) -> Any:
-        """Writes a SavedModel that TensorFlow Serving runs, and IPUs where there are some.
+        """Writes a SavedModel that TensorFlow Serving runs, and IPUs if there are some.
 
         Args:
             export_dir: where it goes: a directory that is empty or not there.

@@ -35,7 +35,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
     _not_called = ("call",)
 
     def add(self, layer: Any) -> None:
-        """As Keras'; stages that were set are forgotten.
+        """Works like Keras'; stages that were set are forgotten.
 
         Args:
             layer: the new last layer.
@@ -44,7 +44,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         super().add(layer)  # type: ignore[misc]
 
     def pop(self) -> None:
-        """As Keras'; stages that were set are forgotten."""
+        """Works like Keras'; stages that were set are forgotten."""
         self._reset_stages()
         super().pop()  # type: ignore[misc]
 

@@ -252,7 +252,7 @@ class IPUDataHandler:
         """Gives each epoch with the infeed that has its data.
 
         Args:
-            manager: gives the infeed.
+            manager: returns the infeed.
             mode: `"fit"`, `"evaluate"` or `"predict"`.
             infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
         """

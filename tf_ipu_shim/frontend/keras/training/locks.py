@@ -161,7 +161,7 @@ class ModelLocks:
 
     @contextlib.contextmanager
     def hold_for_evaluate(self, model: Any) -> Iterator[None]:
-        """As `hold_for_metrics`, for all executions of an `evaluate`."""
+        """Works like `hold_for_metrics`, for all executions of an `evaluate`."""
         with self.hold_for_metrics(model):
             outer, self._evaluating = self._evaluating, threading.get_ident()
             try:

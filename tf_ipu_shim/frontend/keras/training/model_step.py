@@ -103,7 +103,7 @@ def train_step(model: Any, data: Any) -> dict[str, Any]:
 
 
 def apply_update(model: Any, data: Any) -> dict[str, Any]:
-    """Updates the weights with a mini-batch, and gives the metrics so far."""
+    """Updates the weights with a mini-batch, and returns the metrics so far."""
     pairs, metrics, captured = compute_gradients(model, data)
     further = {"captured_grads": captured} if captured and accepts_captured_gradients(model.optimizer) else {}
     model.optimizer.apply_gradients(pairs, **further)

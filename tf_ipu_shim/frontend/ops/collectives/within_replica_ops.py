@@ -17,7 +17,7 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
 
     Args:
         input_shards: a tensor on each IPU, shard i on IPU i.
-        axis: along which they stand in the result.
+        axis: along which they are in the result.
 
     Returns:
         For each IPU the whole tensor.

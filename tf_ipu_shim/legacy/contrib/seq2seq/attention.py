@@ -60,7 +60,7 @@ class MemoryAttention(AttentionMechanism):
 
     @property
     def batch_size(self) -> Any:
-        """Rows of the memory: a number where it is known, else a tensor."""
+        """Rows of the memory: a number if it is known, else a tensor."""
         return _size(self.keys, 0)
 
     @property

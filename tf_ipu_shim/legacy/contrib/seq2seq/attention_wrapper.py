@@ -222,7 +222,7 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
         return (attended if self._output_attention else output), after
 
     def _batch_size_checks(self, batch_size: Any, error_message: str) -> list[Any]:
-        """Checks that memories have so many rows: none where that is known. Scripts replace it, under this name."""
+        """Checks that memories have so many rows: none if that is known. Scripts replace it, under this name."""
         sizes = [mechanism.batch_size for mechanism in self._attention_mechanisms]
         return [
             v1.assert_equal(batch_size, size, message=error_message)
@@ -242,7 +242,7 @@ def _side_by_side(inputs: Any, attention: Any) -> Any:
 
 
 def _attend(mechanism: Any, output: Any, state: Any, layer: Any) -> tuple[Any, Any, Any]:
-    """The context of an output: values by their alignments; through a layer, with the output, where there is one."""
+    """The context of an output: values by their alignments; through a layer, with the output, if there is one."""
     alignments, after = mechanism(output, state)
     context = v1.squeeze(v1.matmul(v1.expand_dims(alignments, 1), mechanism.values), [1])
     attention = context if layer is None else layer(v1.concat([output, context], 1))

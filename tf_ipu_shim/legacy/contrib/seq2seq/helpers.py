@@ -68,7 +68,7 @@ class CustomHelper(_Sampling):
     """A helper of three functions.
 
     Args:
-        initialize_fn: gives what `Helper.initialize` does.
+        initialize_fn: returns what `Helper.initialize` does.
         sample_fn: takes `time`, `outputs` and `state`, gives what `Helper.sample` does.
         next_inputs_fn: takes `time`, `outputs`, `state` and `sample_ids`, gives what `Helper.next_inputs` does.
         sample_ids_shape: of a sample; a scalar by default.

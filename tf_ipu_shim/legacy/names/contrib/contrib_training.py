@@ -149,7 +149,7 @@ class HParams:
         return {name: getattr(self, name) for name in self._hparam_types}
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Returns a value, or another one where there is no such hyperparameter."""
+        """Returns a value, or another one if there is no such hyperparameter."""
         return getattr(self, key) if key in self._hparam_types else default
 
     def __contains__(self, key: str) -> bool:

@@ -60,7 +60,7 @@ _with_tensorflow = post_import_hooks.PostImportFinder(lambda name: name == "tens
 
 
 def install_with_tensorflow() -> None:
-    """As `install`, before the script that is to be run imports TensorFlow."""
+    """Works like `install`, before the script that is to be run imports TensorFlow."""
     if "tensorflow" in sys.modules:
         install()
     elif mode.is_requested():
@@ -124,7 +124,7 @@ def _instead(other: Any, before: Any) -> Any:
 
 
 def _counterpart(value: Any) -> Any:
-    """What Keras has for a class, function or module of the copy; the value itself where there is nothing."""
+    """What Keras has for a class, function or module of the copy; the value itself if there is nothing."""
     # Reading an attribute of any other object could run its code, such as that of flags. So does `isinstance`, which
     # reads its class.
     if issubclass(type(value), types.ModuleType):

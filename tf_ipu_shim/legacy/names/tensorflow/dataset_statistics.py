@@ -18,7 +18,7 @@ _WHY = "statistics of datasets, which scripts write as summaries"
 
 
 def install() -> None:
-    """Gives the names to `tf.data`, where it has none of them. TensorFlow is imported already."""
+    """Gives the names to `tf.data`, if it has none of them. TensorFlow is imported already."""
     from tf_ipu_shim.tf_private.datasets import dataset_ops, options
 
     names: dict[str, Any] = {
@@ -72,7 +72,7 @@ class StatsOptions:
 
     Attributes:
         aggregator: a `StatsAggregator`; None: nothing is collected.
-        prefix: before the names of statistics that a dataset gives of itself.
+        prefix: before the names of statistics that a dataset yields of itself.
         counter_prefix: before the names of its counters.
 
     Source: `tf.data.experimental.StatsOptions` of TensorFlow 1.15.

@@ -46,7 +46,7 @@ def find(fullname: str) -> str | None:
 
 
 def install_with_tensorflow() -> None:
-    """As `install_attributes`, before the script that is to be run imports TensorFlow: it may never import `ipu`."""
+    """Works like `install_attributes`, before the script imports TensorFlow: it may never import `ipu`."""
     if "tensorflow" in sys.modules:
         install_attributes()
     else:

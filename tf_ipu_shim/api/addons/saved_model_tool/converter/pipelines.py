@@ -122,7 +122,7 @@ def saved(graph: TFv1Graph, devices: list[int], directory: str, file: str) -> st
     Args:
         graph: its nodes have their stages.
         devices: the IPU of each stage.
-        directory: is made where there is none.
+        directory: is made if there is none.
         file: its name in the directory.
 
     Returns:

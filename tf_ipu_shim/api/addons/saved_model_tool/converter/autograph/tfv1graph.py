@@ -263,7 +263,7 @@ class TFv1Graph(Graph):
             json.dump({_DEVICES: devices, _STAGES: mapping}, file, indent=2)
 
     def read_pipeline_config(self, file_name: str) -> None:
-        """Takes over the stages of a file; where it does not say which IPU each is on, that is one after another.
+        """Takes over the stages of a file; if it does not say which IPU each is on, that is one after another.
 
         Raises:
             ValueError: the file has no `pipeline_mapping`, or another number of stages than of places.
