@@ -39,7 +39,7 @@ class Result:
 
     @property
     def met(self) -> bool | None:
-        """Whether the median reaches the target; None if there is none."""
+        """Returns whether the median reaches the target; None if there is none."""
         return None if self.target is None else self.figure <= self.target
 
     def as_json(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Side(Protocol):
         """Results of the next calls; both sides are asked for it before they are timed."""
 
     def seconds(self, calls: int) -> float:
-        """How long that many calls take."""
+        """Returns how long that many calls take."""
 
 
 class Call:

@@ -48,7 +48,7 @@ def _mark(body: str) -> str:
 
 
 def _closing(text: str, opening: int) -> int:
-    """The position after the brace that closes the one at `opening`."""
+    """Returns the position after the brace that closes the one at `opening`."""
     depth = 0
     for position in range(opening, len(text)):
         depth += {"{": 1, "}": -1}.get(text[position], 0)
@@ -64,7 +64,7 @@ def _without_templates(declaration: str) -> str:
 
 
 def _declared(declaration: str) -> str | None:
-    """The name of one declaration; None for what declares none that users call."""
+    """Returns the name of one declaration; None for what declares none that users call."""
     declaration = _without_templates(declaration).strip()
     declaration = declaration.removeprefix("template").strip()
     if not declaration or declaration.startswith(("extern", "friend")) or "operator" in declaration:
@@ -79,7 +79,7 @@ def _declared(declaration: str) -> str | None:
 
 
 def declared_names(header: str) -> list[Name]:
-    """The names of a header's text in order, without those of namespaces called `detail` or `internal`.
+    """Returns the names of a header's text in order, without those of namespaces called `detail` or `internal`.
 
     Example:
         >>> declared_names("namespace a { int f(int x); inline int g() { return 1; } }")

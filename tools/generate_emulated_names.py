@@ -36,12 +36,12 @@ def modules() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
 
 
 def is_ours(thing: Any) -> bool:
-    """Whether a module, class or function is of this package."""
+    """Returns whether a module, class or function is of this package."""
     return str(getattr(thing, "__module__", None) or getattr(thing, "__name__", "")).startswith("tf_ipu_shim.")
 
 
 def rows(module: str, modules: list[str]) -> dict[str, Any]:
-    """A row for each name that a module has, or that is refused with another reason."""
+    """Returns a row for each name that a module has, or that is refused with another reason."""
     from tf_ipu_shim.names import emulated, graphcore_names
 
     inside = [name.removeprefix(f"{module}.").partition(".")[0] for name in modules if name.startswith(f"{module}.")]
@@ -65,7 +65,7 @@ def rows(module: str, modules: list[str]) -> dict[str, Any]:
 
 
 def content(before: dict[str, Any]) -> dict[str, Any]:
-    """The file with the section of the installed TensorFlow renewed."""
+    """Returns the file with the section of the installed TensorFlow renewed."""
     import tensorflow as tf
 
     from tf_ipu_shim.check import findings

@@ -43,7 +43,7 @@ says so. Forms of functions that add vertices to a `ComputeSet` of the caller ar
 
 
 def present_names() -> dict[str, list[str]]:
-    """The names of our headers by header, sorted."""
+    """Returns the names of our headers by header, sorted."""
     found = {}
     for library in LIBRARIES:
         for header in sorted((PACKAGE / "include" / library).glob("*.hpp")):
@@ -53,7 +53,7 @@ def present_names() -> dict[str, list[str]]:
 
 
 def poplibs_names() -> dict[str, list[str]]:
-    """The names of PopLibs' headers by header."""
+    """Returns the names of PopLibs' headers by header."""
     found: dict[str, list[str]] = {}
     for line in NAMES.read_text().splitlines():
         header, name = line.split()
@@ -75,7 +75,7 @@ def _row(header: str, names: Iterable[str]) -> str:
 
 
 def page() -> str:
-    """The page's text."""
+    """Returns the page's text."""
     present, everything = present_names(), poplibs_names()
     there = {name for names in present.values() for name in names}
     missing = {header: [name for name in names if name not in there] for header, names in everything.items()}

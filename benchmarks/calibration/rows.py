@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
     @property
     def is_verdict(self) -> bool:
-        """Whether the figure says if the program fits."""
+        """Returns whether the figure says if the program fits."""
         return self.figure == "verdict"
 
     def ratio(self, modelled: str) -> float:

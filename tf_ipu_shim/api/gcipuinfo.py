@@ -83,7 +83,7 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         return [dict(device) for device in self._devices]
 
     def getDevicesAsJSON(self) -> str:  # noqa: N802
-        """What `getDevices` gives, as JSON."""
+        """Returns what `getDevices` gives, as JSON."""
         return json.dumps(self.getDevices())
 
     def getNamedAttributeForAll(self, attribute: str) -> list[str]:  # noqa: N802

@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether its tensors fit on all IPUs."""
+        """Returns whether its tensors fit on all IPUs."""
         return all(ipu.fits for ipu in self.ipus)
 
     @property

@@ -133,7 +133,7 @@ class _Stage:
 
     @property
     def runs_again(self) -> bool:
-        """Whether its forward pass is recomputed."""
+        """Returns whether its forward pass is recomputed."""
         return self.recomputes and self.index < self.count - 1
 
     def cycles(self, layer: Layer) -> float:

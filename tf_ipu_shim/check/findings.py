@@ -76,7 +76,7 @@ def _keras_method_names() -> frozenset[str]:
 
 @functools.cache
 def keras_method_names() -> frozenset[str]:
-    """The same from the classes, for which TensorFlow is imported."""
+    """Returns the same from the classes, for which TensorFlow is imported."""
     # TensorFlow comes when the runner has said what it may log.
     import tensorflow as tf
 

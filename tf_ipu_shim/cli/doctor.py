@@ -240,7 +240,7 @@ def check_plugin_directory() -> Check:
 
 
 def check_variables() -> Iterator[Check]:
-    """Whether what is set in the environment can be read."""
+    """Yields whether what is set in the environment can be read."""
     problems = list(map(str, environment.problems()))
     for check in (flags.current, engine_options.current):
         try:

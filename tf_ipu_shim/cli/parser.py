@@ -35,7 +35,7 @@ class SuggestingParser(argparse.ArgumentParser):
         self.examples = tuple(examples)
 
     def format_help(self) -> str:
-        """The help, with the examples last."""
+        """Returns the help, with the examples last."""
         shown = "".join(f"  {example}\n" for example in self.examples)
         return super().format_help() + (f"\nexamples:\n{shown}" if shown else "")
 

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def find_profiles(paths: Iterable[str]) -> list[pathlib.Path]:
-    """The profiles of files, folders, directories of folders, and globs, each once.
+    """Returns the profiles of files, folders, directories of folders, and globs, each once.
 
     Example:
         >>> find_profiles(["missing/profile.pop"])
@@ -71,7 +71,7 @@ def find_profiles(paths: Iterable[str]) -> list[pathlib.Path]:
 
 
 def _unique_names(profiles: Iterable[Profile]) -> Iterator[str]:
-    """A name for each program's files; of several with one name the later ones have numbers."""
+    """Yields a name for each program's files; of several with one name the later ones have numbers."""
     seen: dict[str, int] = {}
     for profile in profiles:
         name = str(parse_facts(profile)["program"]).replace("/", "_")
@@ -98,7 +98,7 @@ def _write_files(arguments: argparse.Namespace, path: pathlib.Path, profile: Pro
 
 
 def _named(file: str, name: str) -> pathlib.Path:
-    """A file for one of several programs: `page.html` becomes `page.train.html`."""
+    """Returns a file for one of several programs: `page.html` becomes `page.train.html`."""
     path = pathlib.Path(file)
     return path.with_name(f"{path.stem}.{name}{path.suffix}") if name else path
 

@@ -86,7 +86,7 @@ class AttributeMetadata:
 
     @property
     def deprecated(self) -> bool:
-        """Whether assigning to it, or to anything in the category, warns."""
+        """Returns whether assigning to it, or to anything in the category, warns."""
         return self._deprecated_msg is not None
 
     @property

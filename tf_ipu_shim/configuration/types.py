@@ -17,7 +17,7 @@ _NAMES = {list: "List", tuple: "Tuple"}
 
 
 def type_name(annotation: Any) -> str:
-    """How a type is written in messages and metadata.
+    """Returns how a type is written in messages and metadata.
 
     Example:
         >>> type_name(Union[int, list[int], tuple[int, ...]])

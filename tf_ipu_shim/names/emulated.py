@@ -104,7 +104,7 @@ def implementing_module(module: str, name: str) -> str:
 
 
 def argument_names(module: str, name: str) -> list[str] | None:
-    """The arguments that a call of a name takes; None if they are not known, or any is taken.
+    """Returns the arguments that a call of a name takes; None if they are not known, or any is taken.
 
     Example:
         >>> argument_names("tensorflow.python.ipu.utils", "reset_ipu_seed")

@@ -37,7 +37,7 @@ def is_used() -> bool:
 
 
 def section(version: str) -> str:
-    """The section of a TensorFlow version.
+    """Returns the section of a TensorFlow version.
 
     Example:
         >>> section("2.21.0")

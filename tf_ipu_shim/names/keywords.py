@@ -11,7 +11,7 @@ _SHORTEST = 6  # of a name that is looked for within another
 
 
 def names_of(function: Callable[..., Any]) -> list[str] | None:
-    """The arguments that a call may name; None if they are not known, or any is taken.
+    """Returns the arguments that a call may name; None if they are not known, or any is taken.
 
     Example:
         >>> names_of(lambda x, *rest, size=1: x)
@@ -28,7 +28,7 @@ def names_of(function: Callable[..., Any]) -> list[str] | None:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The argument that a keyword probably means; empty if none is near.
+    """Returns the argument that a keyword probably means; empty if none is near.
 
     Example:
         >>> nearest("gradient_accumulation_reduction_method", ["name", "reduction_method"])

@@ -18,7 +18,7 @@ _MEMORY = pathlib.Path("/proc/meminfo")
 
 
 def unit_count() -> int:
-    """How many translation units this machine compiles side by side: one a core, while memory lasts.
+    """Returns how many translation units this machine compiles side by side: one a core, while memory lasts.
 
     Example:
         >>> FEWEST <= unit_count() <= MOST
@@ -28,7 +28,7 @@ def unit_count() -> int:
 
 
 def cores() -> int:
-    """The cores that this process may use: by its affinity, and by the quota of its container."""
+    """Returns the cores that this process may use: by its affinity, and by the quota of its container."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
         quota, period = _QUOTA.read_text().split()
@@ -57,7 +57,7 @@ def _available_memory() -> int:
 
 
 def divide(sources: Sequence[pathlib.Path], count: int) -> list[list[pathlib.Path]]:
-    """The sources in `count` parts of about the same size; fewer if there are fewer sources."""
+    """Returns the sources in `count` parts of about the same size; fewer if there are fewer sources."""
     count = min(count, len(sources))
     parts: list[list[pathlib.Path]] = [[] for _ in range(count)]
     sizes = [0] * count

@@ -43,7 +43,7 @@ Baseline = dict[str, Figures]
 def make_baseline(
     programs: Mapping[str, Iterable[MemoryPlan]], counts: Mapping[str, int] = types.MappingProxyType({})
 ) -> Baseline:
-    """The figures of all programs of a process.
+    """Returns the figures of all programs of a process.
 
     Args:
         counts: how many layers had each automatic name of Keras before these programs.

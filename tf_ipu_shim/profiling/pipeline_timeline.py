@@ -179,7 +179,7 @@ def _schedule_sequentially(
 
 
 def _start_cycles(groups: Sequence[Sequence[ProgramRow]], cycles: float) -> list[list[float]]:
-    """When the rows of each group begin, from the beginning of the group.
+    """Returns when the rows of each group begin, from the beginning of the group.
 
     As the program stands, where all groups together take no more than these cycles; else without the times that the
     IPU waits for others.

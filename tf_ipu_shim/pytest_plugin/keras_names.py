@@ -9,7 +9,7 @@ from tf_ipu_shim import keras2
 
 
 def name_counts() -> dict[str, int]:
-    """The number of layers of each automatic name so far; empty if nothing has loaded Keras."""
+    """Returns the number of layers of each automatic name so far; empty if nothing has loaded Keras."""
     # Keras 3, which may be loaded next to Keras 2, has other counters in a module of the same name.
     loaded = (sys.modules.get(f"{root}.backend") for root in keras2.ROOTS[:2])
     backend: Any = next((module for module in loaded if hasattr(module, "get_default_graph_uid_map")), None)
@@ -19,6 +19,6 @@ def name_counts() -> dict[str, int]:
 
 
 def counts_before_test(before: dict[str, int]) -> dict[str, int]:
-    """The counts at the start of a test, without those that the test has reset."""
+    """Returns the counts at the start of a test, without those that the test has reset."""
     now = name_counts()
     return {name: count for name, count in before.items() if now.get(name, 0) >= count}

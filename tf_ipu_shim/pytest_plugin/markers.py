@@ -37,7 +37,7 @@ def refuse_misspelt(config: pytest.Config, items: Iterable[pytest.Item]) -> None
 
 
 def suggest(name: str) -> str:
-    """The marker of ours that a name is close to, as a sentence; empty if none is.
+    """Returns the marker of ours that a name is close to, as a sentence; empty if none is.
 
     Example:
         >>> suggest("ipu_sytem"), suggest("slow")
@@ -55,7 +55,7 @@ def suggest_for_strict(report: pytest.CollectReport) -> None:
 
 
 def selected_system(node: Any) -> str | None:
-    """The system that the markers of a test name, as `TF_IPU_SHIM_SYSTEM` does; None without such markers."""
+    """Returns the system that the markers of a test name, as `TF_IPU_SHIM_SYSTEM` does; None without such markers."""
     system, chip = _value(node, "ipu_system", systems.SYSTEMS), _value(node, "ipu_chip", CHIPS)
     if system is None and chip is None:
         return None

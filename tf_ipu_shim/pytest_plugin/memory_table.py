@@ -14,7 +14,7 @@ _HEADER = ("peak", "limit", "used", "always live", "IPU", "program", "test")
 
 
 def fullest_ipu(devices: Iterable[Any]) -> str:
-    """The figures of the IPU that is fullest, as text that reports can carry between processes.
+    """Returns the figures of the IPU that is fullest, as text that reports can carry between processes.
 
     Args:
         devices: those of a memory report.
@@ -37,7 +37,7 @@ def fullest_ipu(devices: Iterable[Any]) -> str:
 
 
 def table(reports: Iterable[Any]) -> list[str]:
-    """The lines of the table, the test with the fullest IPU first; empty if no test ran a program."""
+    """Returns the lines of the table, the test with the fullest IPU first; empty if no test ran a program."""
     found = sorted(_rows(reports), key=lambda row: (-row[0], row[1]))
     rows = [_HEADER, *(cells for _, _, cells in found)]
     widths = [max(map(len, column)) for column in zip(*rows)]

@@ -69,7 +69,7 @@ class IpuDevice:
 
     @property
     def attached(self) -> bool:
-        """Whether it holds its IPUs now."""
+        """Returns whether it holds its IPUs now."""
         attachment = self._attachment
         return self._model_attached or (attachment is not None and attachment.held)
 
@@ -114,17 +114,17 @@ class IpuDevice:
 
     @property
     def rounding(self) -> Rounding:
-        """How it rounds float16; 0 means to nearest."""
+        """Returns how it rounds float16; 0 means to nearest."""
         return rounding(self.options, self.engine_options)
 
     @property
     def compiles_only(self) -> bool:
-        """Whether programs are compiled and never run: connection types NEVER and PRE_COMPILE."""
+        """Returns whether programs are compiled and never run: connection types NEVER and PRE_COMPILE."""
         return self.connection in (NEVER, PRE_COMPILE)
 
     @property
     def has_remote_buffers(self) -> bool:
-        """Whether it has remote buffers: attached IPUs do, others as configured."""
+        """Returns whether it has remote buffers: attached IPUs do, others as configured."""
         if self._configured_connection == ALWAYS and not self.on_model:
             return True
         return bool(self.options.enable_remote_buffers_without_device)

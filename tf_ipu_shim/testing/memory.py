@@ -146,7 +146,7 @@ def check_growth(
 def baseline_of(
     report: MemoryReport | None = None, counts: Mapping[str, int] = types.MappingProxyType({})
 ) -> baseline.Baseline:
-    """The figures of a report as a baseline; of this process when not given.
+    """Returns the figures of a report as a baseline; of this process when not given.
 
     Args:
         counts: how many layers had each automatic name of Keras before; `dense_2` is named `dense` if 2 had.

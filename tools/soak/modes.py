@@ -105,7 +105,7 @@ class Program(Protocol):
 
     @property
     def runs(self) -> int:
-        """How often it is called."""
+        """Returns how often it is called."""
 
     def build(self, order: Order, variables: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
         """Builds it in the current graph, or runs it eagerly; its results."""

@@ -103,7 +103,7 @@ class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Whether each worker builds its own graph: each is a process."""
+        """Returns whether each worker builds its own graph: each is a process."""
         return True
 
 

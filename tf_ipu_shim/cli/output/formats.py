@@ -48,7 +48,7 @@ def _plain(value: Any) -> Any:
 
 
 def annotation(level: str, title: str, message: str, file: str = "", line: int = 0) -> str:
-    """A line that GitHub Actions shows at a place of a file.
+    """Returns a line that GitHub Actions shows at a place of a file.
 
     Args:
         level: error, warning or notice.

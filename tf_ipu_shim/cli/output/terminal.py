@@ -37,12 +37,12 @@ def show(text: str, hint: str = "") -> None:
 
 
 def uses_colour() -> bool:
-    """Whether the output shows colours, and they are not turned off."""
+    """Returns whether the output shows colours, and they are not turned off."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def coloured(line: str) -> str:
-    """A line with its verdicts in colour.
+    """Returns a line with its verdicts in colour.
 
     Example:
         >>> coloured("not supported: 2")
@@ -54,7 +54,7 @@ def coloured(line: str) -> str:
 
 
 def fitted(text: str, columns: int, hint: str = "") -> str:
-    """The text with sentences wrapped and rows of tables cut to a width, which it then says.
+    """Returns the text with sentences wrapped and rows of tables cut to a width, which it then says.
 
     Example:
         >>> print(fitted("a  b  c\\nnot a row", 6))

@@ -36,7 +36,7 @@ class ProgramRequest:
 
     @property
     def is_keras(self) -> bool:
-        """Whether a Keras model created the program."""
+        """Returns whether a Keras model created the program."""
         entry = self.library.get(self.function)
         return entry is not None and any(vocabulary.KERAS_ATTRIBUTE in node.attr for node in entry.node_def)
 
@@ -125,7 +125,7 @@ class LoweredProgram:
 
     @property
     def has_chunks(self) -> bool:
-        """Whether one of its loops runs several iterations in one XLA program."""
+        """Returns whether one of its loops runs several iterations in one XLA program."""
         return bool(self.chunked_loops)
 
     @property

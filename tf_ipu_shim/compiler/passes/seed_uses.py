@@ -52,11 +52,11 @@ class SeedUses:
             self._follow(*self._pending.pop())
 
     def is_seed(self, graph: FunctionGraph, node: Node, place: int, tensor_name: str) -> bool:
-        """Whether an op's input is a seed that a branch or list gives, or what one is computed of."""
+        """Returns whether an op's input is a seed that a branch or list gives, or what one is computed of."""
         return (graph.name, node.name, place) in self._inputs and self._is_computed(graph, tensor_name)
 
     def is_returned_seed(self, graph: FunctionGraph, place: int) -> bool:
-        """Whether a function's result is a seed that a branch or list gives."""
+        """Returns whether a function's result is a seed that a branch or list gives."""
         return (graph.name, place) in self._results and self._is_computed(graph, graph.returns[place])
 
     def _is_computed(self, graph: FunctionGraph, tensor_name: str) -> bool:

@@ -55,7 +55,7 @@ def note_arguments(call: str, **given: Any) -> None:
 
 
 def _same(value: Any, default: Any) -> bool:
-    """Whether a value is the default; tensors and other objects of the script's are not compared, and are not."""
+    """Returns whether a value is the default. Tensors and other objects of a script are never equal to it."""
     if value is None or value is default:
         return True
     if isinstance(default, str):

@@ -45,7 +45,7 @@ def output_dtypes(node: Any) -> list[int]:
 
 
 def touches_state(node: Any) -> bool:
-    """Whether a node accepts or returns a reference, a resource or a variant: what others read has the dtype it has."""
+    """Returns whether a node accepts or returns a reference, a resource or a variant, whose dtype is fixed."""
     op_def = get_op_def(node)
     arguments = [*op_def.input_arg, *op_def.output_arg]
     if any(argument.is_ref for argument in arguments):

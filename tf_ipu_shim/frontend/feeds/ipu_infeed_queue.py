@@ -134,7 +134,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
     @property
     def dequeued(self) -> bool:
-        """Whether a program takes elements from this queue."""
+        """Returns whether a program takes elements from this queue."""
         return self._dequeued
 
     @property

@@ -216,7 +216,7 @@ def _patch_iter(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _is_distributed_component(dataset: Any) -> bool:
-    """Whether `experimental_distribute_dataset` made it: those elements are taken eagerly, and passed to `run`."""
+    """Returns whether `experimental_distribute_dataset` made it: elements are then read eagerly."""
     inputs = [dataset]
     while inputs:
         if type(inputs[0]).__module__ == multi_device_iterator_ops.__name__:

@@ -121,7 +121,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
 
     @property
     def enqueued(self) -> bool:
-        """Whether a program sends to this queue; while a graph is built, one in that graph.
+        """Returns whether a program sends to this queue; while a graph is built, one in that graph.
 
         While a function is traced, its earlier traces do not count. TensorFlow traces a function again if its first
         trace created variables, or for other shapes.

@@ -108,7 +108,7 @@ class _TracedLoop:
 
     @property
     def is_outermost(self) -> bool:
-        """Whether it is in a session's graph or in a program of one: nothing there runs by itself."""
+        """Returns whether it is in a session's graph or in a program of one: nothing there runs by itself."""
         return not self.graph.building_function or not self.graph.outer_graph.building_function
 
 

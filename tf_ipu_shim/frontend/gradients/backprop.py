@@ -50,7 +50,7 @@ class GradientCaptureContext:
 
     @property
     def is_entered(self) -> bool:
-        """Whether gradients are captured for it now, in this thread."""
+        """Returns whether gradients are captured for it now, in this thread."""
         return any(context is self for context in _active.contexts)
 
     @property

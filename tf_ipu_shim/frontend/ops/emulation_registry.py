@@ -90,7 +90,7 @@ def find_emulation(path: str, op: str) -> Emulation | None:
 
 
 def _is_same_function(known: Callable[..., Any], candidate: Callable[..., Any]) -> bool:
-    """Whether a function is the one that is registered, or the same statement of a script or notebook run again."""
+    """Returns whether a function is the registered one, or made by the same statement of a script."""
     if known is candidate or known == candidate:
         return True
     codes = [function.__code__ for function in (known, candidate) if hasattr(function, "__code__")]

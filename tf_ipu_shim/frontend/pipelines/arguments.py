@@ -68,7 +68,7 @@ class PipelineArguments:
 
     @property
     def training(self) -> bool:
-        """Whether there is an optimizer."""
+        """Returns whether there is an optimizer."""
         return self.optimizer_function is not None
 
     @property

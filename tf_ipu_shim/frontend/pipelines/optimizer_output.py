@@ -73,7 +73,7 @@ class OptimizerFunctionOutput:
 
     @property
     def is_keras(self) -> bool:
-        """Whether the optimizer is one of Keras."""
+        """Returns whether the optimizer is one of Keras."""
         return not isinstance(self._opt, optimizer_v1.Optimizer)
 
     @property

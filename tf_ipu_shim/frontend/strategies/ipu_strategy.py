@@ -120,7 +120,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
 
     @property
     def supports_loss_scaling(self) -> bool:
-        """Whether a loss scale optimizer may be used: gradients of one device are reduced before they are unscaled."""
+        """Returns whether a loss scale optimizer may be used: gradients of one device are reduced before unscaling."""
         return True
 
     @property

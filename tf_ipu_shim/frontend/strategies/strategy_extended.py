@@ -67,16 +67,16 @@ class SingleDevice:
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
-        """Where functions run."""
+        """Returns where functions run."""
         return (self._ipu_device,)
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """Where variables live."""
+        """Returns where variables live."""
         return (self._variable_device,)
 
     def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
-        """Where an optimizer's variables that belong to no other variable live."""
+        """Returns where an optimizer's variables that belong to no other variable live."""
         return (self._variable_device,)
 
 
@@ -117,22 +117,22 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Whether each worker builds its own graph."""
+        """Returns whether each worker builds its own graph."""
         return False
 
     @property
     def experimental_should_init(self) -> bool:
-        """Whether this worker initialises variables."""
+        """Returns whether this worker initialises variables."""
         return True
 
     @property
     def should_checkpoint(self) -> bool:
-        """Whether this worker writes checkpoints."""
+        """Returns whether this worker writes checkpoints."""
         return True
 
     @property
     def should_save_summary(self) -> bool:
-        """Whether this worker writes summaries."""
+        """Returns whether this worker writes summaries."""
         return True
 
     @property

@@ -107,12 +107,12 @@ class ProcessExtended(strategy_extended.DeviceExtended):
 
     @property
     def should_checkpoint(self) -> bool:
-        """Whether this process writes checkpoints: the first does."""
+        """Returns whether this process writes checkpoints: the first does."""
         return self._job.rank == 0
 
     @property
     def should_save_summary(self) -> bool:
-        """Whether this process writes summaries: the first does."""
+        """Returns whether this process writes summaries: the first does."""
         return self._job.rank == 0
 
     @property

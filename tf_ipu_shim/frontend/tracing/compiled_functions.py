@@ -53,7 +53,7 @@ def _compiled_copy(function: Any) -> Any:
 
 
 def contains_program(function: Any) -> bool:
-    """Whether a function is from a model that was exported for serving: the part of it that IPUs run is a program."""
+    """Returns whether a function is the part for IPUs of a model that was exported for serving."""
     known = getattr(function, _HOLDS_PROGRAM, None)
     if known is None:
         known = isinstance(function, concrete_function.ConcreteFunction) and _has_program(function.graph.as_graph_def())

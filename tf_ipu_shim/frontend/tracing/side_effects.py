@@ -103,7 +103,7 @@ def _required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -
 
 
 def _has_nonvariable_effect(op: ops.Operation) -> bool:
-    """Whether an op that writes no variable has an effect: a message, a check, an element of an outfeed, a call."""
+    """Returns whether an op that writes no variable has an effect, such as a message or an outfeed's element."""
     if op.type in auto_control_deps_utils.RESOURCE_READ_OPS or op.type in _WITHOUT_EFFECT:
         return False
     return auto_control_deps.op_is_stateful(op)

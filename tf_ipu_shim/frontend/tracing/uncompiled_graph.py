@@ -16,7 +16,7 @@ _RANDOM = ("Random", "StatefulUniform", "StatefulStandardNormal", "TruncatedNorm
 
 
 def is_uncompiled() -> bool:
-    """Whether an op made here is one of a session's graph, on an IPU, outside of functions, loops and branches."""
+    """Returns whether ops here are on an IPU in a session's graph, outside of functions, loops and branches."""
     if context.executing_eagerly():
         return False
     graph = ops.get_default_graph()

@@ -62,7 +62,7 @@ def own_variables(strategy: Any) -> Iterator[None]:
 
 
 def divides_loss(graph: Any) -> bool:
-    """Whether an optimizer of TensorFlow 1 in the graph of a program's body has divided the loss by the workers."""
+    """Returns whether an optimizer of TensorFlow 1 in a program's body has divided the loss by the workers."""
     return bool(tf_graphs.is_loss_scaled_by_optimizer(graph))
 
 

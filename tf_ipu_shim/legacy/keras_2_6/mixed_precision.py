@@ -158,7 +158,7 @@ def _make_loss_scale_optimizer(optimizer: Any, loss_scale: Any) -> Any:
 
 
 def _scaling(loss_scale: Any) -> dict[str, Any]:
-    """How an optimizer of today is told it.
+    """Returns how an optimizer of today is told it.
 
     Raises:
         UnsupportedError: it cannot be.

@@ -35,7 +35,7 @@ def requested_mode() -> str:
 
 
 def checks_indices() -> bool:
-    """Whether an index or a label that is out of range is an error.
+    """Returns whether an index or a label that is out of range is an error.
 
     Example:
         >>> checks_indices()

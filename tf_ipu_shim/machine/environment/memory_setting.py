@@ -9,7 +9,7 @@ ON, OFF, CALLS = "on", "off", "calls"
 
 
 def current() -> str:
-    """What `TF_IPU_SHIM_MEMORY_PLAN` says now.
+    """Returns what `TF_IPU_SHIM_MEMORY_PLAN` says now.
 
     Example:
         >>> current()

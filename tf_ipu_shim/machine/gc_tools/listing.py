@@ -26,7 +26,7 @@ CONSTANT = ("ipu power", "board power", *_CONSTANTS)
 
 
 def address(system: System, ipu: int) -> str:
-    """Where an IPU is found: a PCI address for a card, a network address for an IPU-Machine."""
+    """Returns where an IPU is found: a PCI address for a card, a network address for an IPU-Machine."""
     if system.fabric:
         return f"10.1.5.{10 + system.board_of(ipu)}"
     # No listing of C600 servers was published: theirs are made up.
@@ -35,7 +35,7 @@ def address(system: System, ipu: int) -> str:
 
 
 def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None) -> str:
-    """What `gc-info -l` prints.
+    """Returns what `gc-info -l` prints.
 
     Source: docs/facts.md, section "Device listings".
 
@@ -99,7 +99,7 @@ def _watts(ipus: int) -> str:
 
 
 def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> str:
-    """What `gc-info -d ID -i` prints: the `attributes` of a device, one a line."""
+    """Returns what `gc-info -d ID -i` prints: the `attributes` of a device, one a line."""
     lines = (f"  {name}: {value}" for name, value in attributes(system, device, holders).items())
     return "\n".join(["Device Info:", *lines])
 

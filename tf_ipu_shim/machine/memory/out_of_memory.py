@@ -27,7 +27,7 @@ def fullest_ipu(plan: MemoryPlan) -> IpuPlan | None:
 
 
 def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = False) -> str:
-    """What Graphcore's compiler says about a program that does not fit, then where and why, and what to try.
+    """Returns what Graphcore's compiler says about a program that does not fit, then where and why, and what to try.
 
     Source: docs/facts.md, section "Out of memory".
 

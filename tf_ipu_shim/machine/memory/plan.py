@@ -152,7 +152,7 @@ class IpuPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether no tile has more tensors than it can hold."""
+        """Returns whether no tile has more tensors than it can hold."""
         return self.max_tile_bytes <= self.bytes_per_tile
 
     @property
@@ -182,7 +182,7 @@ class IpuPlan:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it fits, is close or does not fit."""
+        """Returns whether it fits, is close or does not fit."""
         others = self.expected_tile_bytes - self.max_tile_bytes
         return verdict_of(self.max_tile_bytes, others, self.bytes_per_tile)
 
@@ -258,7 +258,7 @@ class MemoryPlan:
 
     @property
     def fits(self) -> bool:
-        """Whether the program's tensors fit on all its IPUs."""
+        """Returns whether the program's tensors fit on all its IPUs."""
         return all(ipu.fits for ipu in self.ipus)
 
     @property
@@ -307,7 +307,7 @@ def plan_of(
 
 
 def _bytes_on_tiles(alive: Iterable[Value], chip: ChipSpec, io_tiles: int, fed: Sequence[int]) -> list[int]:
-    """The memory of each tile: values that are mapped lie where they say, the others are spread."""
+    """Returns the memory of each tile: values that are mapped lie where they say, the others are spread."""
     computing = [value for value in alive if not value.is_on_io_tiles]
     sizes = (value.bytes for value in computing if not value.tiles)
     mapped = [(value.bytes, value.tiles) for value in computing if value.tiles]

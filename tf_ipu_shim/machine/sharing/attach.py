@@ -28,7 +28,7 @@ class Attachment:
 
     @property
     def held(self) -> bool:
-        """Whether this process has the IPUs still."""
+        """Returns whether this process has the IPUs still."""
         return self._locks.held
 
     def release(self) -> None:

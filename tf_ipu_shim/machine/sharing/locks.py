@@ -63,7 +63,7 @@ class ChipLocks:
 
     @property
     def held(self) -> bool:
-        """Whether this process holds the chips still."""
+        """Returns whether this process holds the chips still."""
         return bool(self._files)
 
     def release(self) -> None:
@@ -108,7 +108,7 @@ os.register_at_fork(
 
 
 def directory(system_name: str) -> pathlib.Path:
-    """Where the chips of a system are locked: a directory of the user's, or under `TF_IPU_SHIM_LOCK_DIR`."""
+    """Returns where the chips of a system are locked: a directory of the user's, or under `TF_IPU_SHIM_LOCK_DIR`."""
     root = os.environ.get(ENVIRONMENT_VARIABLE)
     base = pathlib.Path(root) if root else pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"
     return base / "".join(c if c.isalnum() or c in "-_." else "_" for c in system_name)

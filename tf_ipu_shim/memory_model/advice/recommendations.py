@@ -232,7 +232,7 @@ class _PartitionAdvice:
 
     @property
     def _lacks_parts(self) -> bool:
-        """Whether the script has no parts to move yet and no way to annotate ops: a Keras model on one IPU."""
+        """Returns whether the script has no parts to move yet and no way to annotate ops: a Keras model on one IPU."""
         return self._is_keras and self._pipeline is None
 
     def _counts(self) -> Iterator[int]:

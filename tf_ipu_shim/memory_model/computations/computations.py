@@ -448,7 +448,7 @@ def _element_bytes(shape: Any) -> int:
 
 
 def _shapes_that_count(instruction: Any, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """The shapes that tell two functions of one size apart: those of a convolution's operands."""
+    """Returns the shapes that tell two functions of one size apart: those of a convolution's operands."""
     return _shapes(operands) if instruction.opcode == "convolution" else ()
 
 

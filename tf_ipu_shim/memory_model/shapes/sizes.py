@@ -38,12 +38,12 @@ class Sizes:
 
     @property
     def changed(self) -> bool:
-        """Whether any size differs from the actual one."""
+        """Returns whether any size differs from the actual one."""
         return self.float16 or self.divides_batch
 
     @property
     def divides_batch(self) -> bool:
-        """Whether the mini-batch is smaller than the actual one."""
+        """Returns whether the mini-batch is smaller than the actual one."""
         return self.batch_divisor > 1
 
     def of(self, known: TensorSpec) -> int:

@@ -106,7 +106,7 @@ def _build(command: compiler.Compiler, prefix: pathlib.Path) -> None:
 
 
 def _object(kept: pathlib.Path, source: pathlib.Path, command: compiler.Compiler) -> tuple[pathlib.Path, pathlib.Path]:
-    """A source and the place of its object file."""
+    """Returns a source and the place of its object file."""
     return source, kept / f"{source.stem}-{sources.object_digest(source, command.digest)}.o"
 
 

@@ -55,7 +55,7 @@ def find_classes(source: str) -> list[VertexClass]:
 
 
 def _import_libclang() -> Any:
-    """The `clang.cindex` module; missing or without its library, it is an error that says what to install."""
+    """Returns the `clang.cindex` module; missing or without its library, it is an error that says what to install."""
     reason = "its library libclang.so cannot be loaded"
     try:
         from clang import cindex
@@ -87,13 +87,13 @@ def _classes(cindex: Any, parent: Any) -> Iterator[Any]:
 
 
 def _is_extern(cursor: Any) -> bool:
-    """Whether it is `extern template class Name<T>;`, which is defined elsewhere."""
+    """Returns whether it is `extern template class Name<T>;`, which is defined elsewhere."""
     first = next(iter(cursor.get_tokens()), None)
     return first is not None and first.spelling == "extern"
 
 
 def _pattern(cindex: Any, cursor: Any) -> Any:
-    """The template of an explicit instantiation; the class itself if its own members are written out."""
+    """Returns the template of an explicit instantiation; the class itself if its own members are written out."""
     if any(child.kind.is_declaration() or child.kind.name == "CXX_BASE_SPECIFIER" for child in cursor.get_children()):
         return cursor
     template = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)
@@ -158,7 +158,7 @@ def _presumed_place(cindex: Any, cursor: Any) -> tuple[str, int]:
 
 
 def _has_constructor(cindex: Any, pattern: Any) -> bool:
-    """Whether a default constructor is implicit or has a body."""
+    """Returns whether a default constructor is implicit or has a body."""
     declared = [
         child
         for child in pattern.get_children()

@@ -78,14 +78,14 @@ def _run(command: Sequence[str], arguments: Arguments, stdout: int | None = None
 
 
 def _environment() -> dict[str, str]:
-    """The environment without the headers of another folder of Poplar: those of this package are used."""
+    """Returns the environment without the headers of another folder of Poplar: those of this package are used."""
     entries = os.environ.get("CPATH", "").split(os.pathsep)
     kept = [entry for entry in entries if not os.path.exists(os.path.join(entry, "poplar/detail/vertex_table.hpp"))]
     return {**os.environ, "CPATH": os.pathsep.join(filter(None, kept))}
 
 
 def _preprocess(compiler: Sequence[str], arguments: Arguments, source: str) -> str:
-    """The source with its includes, for the CPU: `__IPU__` is not defined."""
+    """Returns the source with its includes, for the CPU: `__IPU__` is not defined."""
     checked = ["-DPOPLAR_CHECKED"] if arguments.checked else []
     include = f"-isystem{sources.INCLUDE_DIRECTORY}"
     words = [*compiler, "-E", "-x", "c++", *arguments.language, *arguments.preprocessor, *checked, include]

@@ -101,7 +101,7 @@ def _read_source(word: str, arguments: Arguments) -> None:
 
 
 def _value(word: str, option: str, rest: Iterator[str]) -> str:
-    """The value of an option: in the word itself, or the next one."""
+    """Returns the value of an option: in the word itself, or the next one."""
     value = word[len(option) :].removeprefix("=") if word != option else next(rest, None)
     if not value:
         raise ValueError(f"option {option} has no value; expected one. Add it.")

@@ -41,7 +41,7 @@ def write(prefix: pathlib.Path) -> None:
 
 
 def _filled(template: str, **words: str) -> str:
-    """A template's text with the words in it."""
+    """Returns a template's text with the words in it."""
     return _Template((sources.TEMPLATE_DIRECTORY / template).read_text(encoding="utf-8")).substitute(words)
 
 

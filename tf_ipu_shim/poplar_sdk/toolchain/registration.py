@@ -11,7 +11,7 @@ _NAMESPACE = "poplar_popc_registration"
 
 
 def table_function(index: int) -> str:
-    """The C++ function with the vertices of source number `index`."""
+    """Returns the C++ function with the vertices of source number `index`."""
     return f"poplar_popc_vertices_{index}"
 
 
@@ -39,7 +39,7 @@ def _add(number: int) -> str:
 
 
 def _qualified(described: VertexClass) -> str:
-    """The namespace of a class's registration."""
+    """Returns the namespace of a class's registration."""
     return "::".join(["", *described.scope, _NAMESPACE])
 
 

@@ -29,7 +29,7 @@ def library_names() -> list[str]:
 
 
 def file_name(library: str) -> str:
-    """The file name of a library.
+    """Returns the file name of a library.
 
     Example:
         >>> file_name("popops")
@@ -39,7 +39,7 @@ def file_name(library: str) -> str:
 
 
 def sources_of(library: str) -> list[pathlib.Path]:
-    """The C++ files of a library; none for one that is empty."""
+    """Returns the C++ files of a library; none for one that is empty."""
     return sorted((SOURCE_DIRECTORY / library).rglob("*.cc"))
 
 
@@ -68,7 +68,7 @@ def eigen_directory() -> pathlib.Path | None:
 
 
 def library_flags() -> list[str]:
-    """The compiler's flags for sources of the libraries, without include directories."""
+    """Returns the compiler's flags for sources of the libraries, without include directories."""
     return ["-std=c++17", "-O2", "-fPIC", "-fvisibility-inlines-hidden", "-pthread", *language_flags()]
 
 
@@ -101,7 +101,7 @@ def digest_of_all(parts: Sequence[str]) -> str:
 
 
 def _closure(source: pathlib.Path) -> list[pathlib.Path]:
-    """The source and every file that it includes from our folders or from Eigen's version header."""
+    """Returns the source and every file that it includes from our folders or from Eigen's version header."""
     places = [INCLUDE_DIRECTORY, SOURCE_DIRECTORY]
     seen: dict[pathlib.Path, None] = {source: None}
     waiting = [source]
@@ -120,7 +120,7 @@ def _closure(source: pathlib.Path) -> list[pathlib.Path]:
 
 
 def _eigen_version() -> pathlib.Path | None:
-    """The header by which two releases of Eigen differ."""
+    """Returns the header by which two releases of Eigen differ."""
     eigen = eigen_directory()
     header = eigen / "Eigen" / "src" / "Core" / "util" / "Macros.h" if eigen else None
     return header if header and header.is_file() else None

@@ -183,7 +183,7 @@ class Steps(Sequence[Step]):
                 yield turn.row, begin
 
     def _later_on(self, turn: ProgramRow, begin: float) -> Mapping[int, int]:
-        """How much later than on the first IPU a turn begins on each, in whole cycles."""
+        """Returns how much later than on the first IPU a turn begins on each, in whole cycles."""
         return {ipu: round(begin + by) - round(begin) for ipu, by in self._apart.get(turn.id, {}).items()}
 
     def _leaf(self, row: ProgramRow, later: int, apart: Mapping[int, int]) -> Iterator[Step]:

@@ -15,7 +15,7 @@ _PACKAGES = ("tf_ipu_shim.frontend.", "tf_ipu_shim.api.", "tf_ipu_shim.configura
 
 
 def suggestion(error: TypeError, text: str) -> str:
-    """A sentence with the argument that was probably meant; empty for a call that is not ours."""
+    """Returns a sentence with the argument that was probably meant; empty for a call that is not ours."""
     found = _UNKNOWN.search(text)
     if found is None or _is_users(error, found["call"]):
         return ""
@@ -27,7 +27,7 @@ def suggestion(error: TypeError, text: str) -> str:
 
 
 def _is_users(error: TypeError, call: str) -> bool:
-    """Whether the frame that made the call has another function of that name."""
+    """Returns whether the frame that made the call has another function of that name."""
     first = call.partition(".")[0]
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     places: tuple[dict[str, Any], ...] = (frames[-1].f_locals, frames[-1].f_globals) if frames else ()

@@ -201,7 +201,7 @@ class _Builder:
 
 
 def _bounds(numbers: Sequence[int], size: int) -> tuple[int, int, int]:
-    """Where target and source begin, and how many rows they have."""
+    """Returns where target and source begin, and how many rows they have."""
     count = size - numbers[0] % min(size, 4)
     spare = size - count + 1
     return numbers[1] % spare, numbers[2] % spare, count

@@ -73,7 +73,7 @@ class HorovodBasics:
         return self._joined().local_size
 
     def is_homogeneous(self) -> bool:
-        """Whether every machine has as many processes, as far as this one knows: theirs are its own multiple."""
+        """Returns whether the number of all processes is a multiple of those on this machine."""
         return self._joined().size % self._joined().local_size == 0
 
     def mpi_threads_supported(self) -> bool:

@@ -68,7 +68,7 @@ class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.Keras
 
     @property
     def supports_loss_scaling(self) -> bool:
-        """Whether a loss scale optimizer may be used: all replicas reduce before they unscale."""
+        """Returns whether a loss scale optimizer may be used: all replicas reduce before they unscale."""
         return True
 
     def update_ipu_config(self, config: Any) -> Any:

@@ -172,7 +172,7 @@ class SequentialMethods(OldModel, SequentialExtension):
 
 
 def _is_of_layers(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a model is made of a list of layers, as `Model` was in SDK 1.2: then it is what `Sequential` became."""
+    """Returns whether a model is made of a list of layers, as `Model` was in SDK 1.2 and `Sequential` is later."""
     first, past = _NO_MODEL_OF_LAYERS
     if first <= sdk.current() < past or "inputs" in kwargs or "outputs" in kwargs:
         return False

@@ -252,7 +252,7 @@ class ReportJSON:
         self.test.assertCountEqual(self.get_device_to_host_event_names(event_idx), list(names), msg)
 
     def get_tensor_map(self) -> TensorMap | None:
-        """Where the tensors of the program are that was compiled last; None if none was."""
+        """Returns where the tensors of the program are that was compiled last; None if none was."""
         text = self._compiled("tensor_map")
         return TensorMap(json.loads(text)) if text else None
 

@@ -118,7 +118,7 @@ class _Place(NamedTuple):
 
 
 def _activations(layer: Any) -> dict[str, _Place]:
-    """Where a layer keeps the activation functions that its user chooses, by the argument of its constructor."""
+    """Returns the attributes with a layer's activation functions, by the argument of its constructor."""
     try:
         config = layer.get_config()
     except NotImplementedError:  # of the user's class, which takes arguments and does not say which

@@ -261,7 +261,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return 1
 
     def _stages_need_trace(self, mode: str) -> bool:
-        """Whether only the trace of a program tells if the model is in stages, and so how many replicas it has."""
+        """Returns whether only a traced program shows if the model has stages, and how many replicas it has."""
         return False
 
     def _find_stages_by_scratch_trace(self, spec: Any, step: str) -> None:

@@ -103,7 +103,7 @@ class _LayerAssignment:
 
     @property
     def is_nested_model(self) -> bool:
-        """Whether this is the assignment of a model in a model: no."""
+        """Returns whether this is the assignment of a model in a model: no."""
         return False
 
 
@@ -141,7 +141,7 @@ class ModelLayerPipelineStageAssignment(_LayerAssignment):
 
     @property
     def node_index(self) -> int:
-        """Which of the layer's calls."""
+        """Returns which of the layer's calls."""
         return self._node_index
 
     @property
@@ -188,7 +188,7 @@ class _NestedAssignment:
 
     @property
     def is_nested_model(self) -> bool:
-        """Whether this is the assignment of a model in a model: yes."""
+        """Returns whether this is the assignment of a model in a model: yes."""
         return True
 
     def __str__(self) -> str:
@@ -224,7 +224,7 @@ class NestedModelPipelineStageAssignment(_NestedAssignment):
 
     @property
     def node_index(self) -> int:
-        """Which of the inner model's calls."""
+        """Returns which of the inner model's calls."""
         return self._node_index
 
     @property

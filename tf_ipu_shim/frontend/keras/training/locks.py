@@ -90,7 +90,7 @@ class FitMetrics:
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether the current thread runs this `fit`: what a callback calls shares its metrics, as in stock Keras."""
+        """Returns whether the current thread runs this `fit`, whose metrics its callbacks share, as in stock Keras."""
         return not self.ended and self._thread == threading.get_ident()
 
     def save_metrics(self, model: Any) -> None:

@@ -118,7 +118,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
 
     @property
     def saveable(self) -> bool:
-        """Whether checkpoints need a converter: they hold `kernel` and `biases` as they are."""
+        """Returns whether checkpoints need a converter: they hold `kernel` and `biases` as they are."""
         return False
 
     @property

@@ -33,7 +33,7 @@ class Decoder:
 
     @property
     def tracks_own_finished(self) -> bool:
-        """Whether a sequence that has ended may go on, as the decoder says it."""
+        """Returns whether a sequence that has ended may go on, as the decoder says it."""
         return False
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any, Any]:
@@ -208,7 +208,7 @@ def _zeros(decoder: Decoder) -> Any:
 
 
 def _arrays(decoder: Decoder, size: Any) -> Any:
-    """Where outputs are kept: of so many steps, or of as many as there will be."""
+    """Returns where outputs are kept: of so many steps, or of as many as there will be."""
     rows = v1.get_static_value(v1.convert_to_tensor(decoder.batch_size))
 
     def of(each: Any, dtype: Any) -> Any:

@@ -9,7 +9,7 @@ _RENAMED = {"popnn_normalization": "ops.normalization_ops", "popnn_rnn": "ops.rn
 
 
 def find(fullname: str) -> str | None:
-    """Where a module of that time is in Graphcore's package today; None for another one.
+    """Returns where a module of that time is in Graphcore's package today; None for another one.
 
     Args:
         fullname: of the module.

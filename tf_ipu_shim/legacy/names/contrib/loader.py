@@ -308,7 +308,7 @@ def moved(fullname: str) -> str | None:
 
 
 def spec(fullname: str) -> ModuleSpec | None:
-    """How a module of `tensorflow.contrib` is loaded; None for one that is not in the table.
+    """Returns how a module of `tensorflow.contrib` is loaded; None for one that is not in the table.
 
     Args:
         fullname: of the module.

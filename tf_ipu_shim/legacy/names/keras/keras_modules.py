@@ -100,7 +100,7 @@ def is_keras_2() -> bool:
 def spec(
     fullname: str, path: str, public: str | None = None, older: types.ModuleType | None = None
 ) -> ModuleSpec | None:
-    """How a module of the time is loaded, or None if the Keras 2 that is installed has nothing of it.
+    """Returns how a module of the time is loaded, or None if the Keras 2 that is installed has nothing of it.
 
     Args:
         fullname: under which it is imported.

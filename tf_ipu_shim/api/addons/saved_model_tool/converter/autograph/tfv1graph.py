@@ -214,7 +214,7 @@ class TFv1Graph(Graph):
         return [stage_functions.stage_function(graph_def, part) for part in parts]
 
     def pipelined(self, num_of_ipu: int | None = None) -> tuple[list[Stage], list[int]]:
-        """What `pipelining_ops.pipeline` takes.
+        """Returns what `pipelining_ops.pipeline` takes.
 
         Args:
             num_of_ipu: how many IPUs there are, where `set_pipeline_device_info` has not said which stage is where.
