@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -273,3 +275,16 @@ def test_dropout_with_a_seed(op, further):
         np.testing.assert_array_equal(output, runs[0][0])
         assert np.all(output == output[:, :1]), "whole rows"
     assert not np.array_equal(dropped(op, [10, 12], *further, noise_shape=[200, 1])[0][0], runs[0][0])
+
+
+def test_arguments_of_a_wrapper():
+    """They are Graphcore's, by position or by name; the op is named after the wrapper, or as the script says."""
+    assert str(inspect.signature(gen_popops_ops.ipu_sequence_slice)) == (
+        "(dst, src, num_elems, src_offsets, dst_offsets, zero_unused=False, name=None)"
+    )
+    with tf.Graph().as_default():
+        assert gen_poputil_ops.ipu_remap(input=[1.0]).op.name == "IpuRemap"
+        assert gen_popnn_ops.ipu_gelu([1.0], name="mine").op.name == "mine"
+        assert gen_popops_ops.ipu_histogram([1.0], [0.0], False).op.name.startswith("IpuHistogram/")
+        with pytest.raises(TypeError, match="ipu_fifo: missing a required argument: 'offload'.* input, depth, offload"):
+            gen_poputil_ops.ipu_fifo([1.0], 3)

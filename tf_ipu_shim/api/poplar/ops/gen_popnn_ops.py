@@ -17,6 +17,7 @@ from tf_ipu_shim.frontend.ops.norms.popnn_norms import (
     popnn_group_norm_statistics,
     popnn_group_norm_training,
 )
+from tf_ipu_shim.frontend.ops.op_specs import op
 from tf_ipu_shim.frontend.ops.popnn_ctc import (
     popnn_ctc_beam_search_with_log_probs,
     popnn_ctc_beam_search_with_logits,
@@ -66,9 +67,7 @@ __all__ = [
 ]
 
 
-def ipu_gelu(features: Any, name: Any = None) -> Any:
-    """See `nn_ops.gelu`."""
-    return nn_ops.gelu(features, name=name or "IpuGelu")
+ipu_gelu = op("ipu_gelu(features)", nn_ops.gelu)
 
 
 def ipu_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
@@ -76,9 +75,7 @@ def ipu_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
     return _gradient(nn_ops.gelu, gradients, features, name or "IpuGeluGrad")
 
 
-def ipu_hard_sigmoid(features: Any, name: Any = None) -> Any:
-    """See `nn_ops.hard_sigmoid`."""
-    return nn_ops.hard_sigmoid(features, name=name or "IpuHardSigmoid")
+ipu_hard_sigmoid = op("ipu_hard_sigmoid(features)", nn_ops.hard_sigmoid)
 
 
 def ipu_hard_sigmoid_grad(gradients: Any, features: Any, name: Any = None) -> Any:
@@ -86,9 +83,7 @@ def ipu_hard_sigmoid_grad(gradients: Any, features: Any, name: Any = None) -> An
     return _gradient(nn_ops.hard_sigmoid, gradients, features, name or "IpuHardSigmoidGrad")
 
 
-def ipu_swish(features: Any, name: Any = None) -> Any:
-    """See `nn_ops.swish`."""
-    return nn_ops.swish(features, name=name or "IpuSwish")
+ipu_swish = op("ipu_swish(features)", nn_ops.swish)
 
 
 def ipu_swish_grad(gradients: Any, features: Any, name: Any = None) -> Any:
@@ -96,9 +91,7 @@ def ipu_swish_grad(gradients: Any, features: Any, name: Any = None) -> Any:
     return _gradient(nn_ops.swish, gradients, features, name or "IpuSwishGrad")
 
 
-def ipu_softmax(features: Any, name: Any = None) -> Any:
-    """See `nn_ops.softmax`."""
-    return nn_ops.softmax(features, name=name or "IpuSoftmax")
+ipu_softmax = op("ipu_softmax(features)", nn_ops.softmax)
 
 
 def ipu_stable_softmax(features: Any, name: Any = None) -> Any:

@@ -14,6 +14,7 @@ from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.ops import image_ops, slicing_ops, statistics_ops
 from tf_ipu_shim.frontend.ops.collectives import all_to_all_op, cross_replica_ops, reduce_scatter_op, within_replica_ops
 from tf_ipu_shim.frontend.ops.float8 import f8_ops
+from tf_ipu_shim.frontend.ops.op_specs import op
 
 IpuConvertToF8 = collections.namedtuple("IpuConvertToF8", ["output", "output_metadata"])
 IpuF8Matmul = collections.namedtuple("IpuF8Matmul", ["output", "output_meta"])
@@ -33,16 +34,10 @@ def ipu_cross_replica_mean(input: Any, replica_group_size: int = 0, name: Any = 
     return cross_replica_ops.cross_replica_mean(input, replica_group_size or None, name or "IpuCrossReplicaMean")
 
 
-def ipu_all_gather(inputs: Any, replication_factor: int, name: Any = None) -> Any:
-    """See `all_to_all_op.all_gather`; a list, or up to SDK 2.4 one tensor."""
-    return all_to_all_op.all_gather(inputs, replication_factor, name or "IpuAllGather")
-
-
-def ipu_all_to_all(
-    input: Any, split_dimension: int, concat_dimension: int, number_of_replicas: int, name: Any = None
-) -> Any:
-    """See `all_to_all_op.all_to_all`."""
-    return all_to_all_op.all_to_all(input, split_dimension, concat_dimension, number_of_replicas, name or "IpuAllToAll")
+ipu_all_gather = op("ipu_all_gather(inputs, replication_factor)", all_to_all_op.all_gather)
+ipu_all_to_all = op(
+    "ipu_all_to_all(input, split_dimension, concat_dimension, number_of_replicas)", all_to_all_op.all_to_all
+)
 
 
 def ipu_reduce_scatter(inputs: Any, op: str, replication_factor: int, name: Any = None) -> Any:
@@ -50,34 +45,17 @@ def ipu_reduce_scatter(inputs: Any, op: str, replication_factor: int, name: Any 
     return reduce_scatter_op.reduce_scatter(inputs, replication_factor, op=op, name=name or "IpuReduceScatter")
 
 
-def ipu_all_gather_within_replica(inputs: Any, name: Any = None) -> Any:
-    """See `within_replica_ops.all_gather`, along the first axis."""
-    with tf.name_scope(name or "IpuAllGatherWithinReplica"):
-        return within_replica_ops.all_gather(inputs)
-
-
-def ipu_all_reduce_within_replica(inputs: Any, collective_op: str, name: Any = None) -> Any:
-    """See `within_replica_ops.all_reduce`."""
-    with tf.name_scope(name or "IpuAllReduceWithinReplica"):
-        return within_replica_ops.all_reduce(inputs, collective_op)
-
-
-def ipu_reduce_scatter_within_replica(inputs: Any, collective_op: str, name: Any = None) -> Any:
-    """See `within_replica_ops.reduce_scatter`."""
-    with tf.name_scope(name or "IpuReduceScatterWithinReplica"):
-        return within_replica_ops.reduce_scatter(inputs, collective_op)
-
-
-def ipu_histogram(input: Any, levels: Any, absolute_of_input: bool, name: Any = None) -> Any:
-    """See `statistics_ops.histogram`."""
-    with tf.name_scope(name or "IpuHistogram"):
-        return statistics_ops.histogram(input, levels, absolute_of_input)
-
-
-def ipu_histogram_update(hist: Any, input: Any, levels: Any, absolute_of_input: bool, name: Any = None) -> Any:
-    """See `statistics_ops.histogram_update`."""
-    with tf.name_scope(name or "IpuHistogramUpdate"):
-        return statistics_ops.histogram_update(hist, input, levels, absolute_of_input)
+ipu_all_gather_within_replica = op("ipu_all_gather_within_replica(inputs)", within_replica_ops.all_gather)
+ipu_all_reduce_within_replica = op(
+    "ipu_all_reduce_within_replica(inputs, collective_op)", within_replica_ops.all_reduce
+)
+ipu_reduce_scatter_within_replica = op(
+    "ipu_reduce_scatter_within_replica(inputs, collective_op)", within_replica_ops.reduce_scatter
+)
+ipu_histogram = op("ipu_histogram(input, levels, absolute_of_input)", statistics_ops.histogram)
+ipu_histogram_update = op(
+    "ipu_histogram_update(hist, input, levels, absolute_of_input)", statistics_ops.histogram_update
+)
 
 
 def ipu_multi_slice(input: Any, indices: Any, indices_are_sorted: bool = False, name: Any = None) -> Any:
@@ -102,23 +80,10 @@ def ipu_multi_update_add(
         return tf.tensor_scatter_nd_add(input, _rows(indices), updates * tf.cast(scale, updates.dtype))
 
 
-def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale: float, name: Any = None) -> Any:
-    """See `image_ops.normalise_image`."""
-    return image_ops.normalise_image(image, channel_offsets, channel_scales, scale, name or "NormaliseImage")
-
-
-def ipu_sequence_slice(
-    dst: Any,
-    src: Any,
-    num_elems: Any,
-    src_offsets: Any,
-    dst_offsets: Any,
-    zero_unused: bool = False,
-    name: Any = None,
-) -> Any:
-    """See `slicing_ops.sequence_slice`."""
-    with tf.name_scope(name or "IpuSequenceSlice"):
-        return slicing_ops.sequence_slice(dst, src, num_elems, src_offsets, dst_offsets, zero_unused)
+normalise_image = op("normalise_image(image, channel_offsets, channel_scales, scale)", image_ops.normalise_image)
+ipu_sequence_slice = op(
+    "ipu_sequence_slice(dst, src, num_elems, src_offsets, dst_offsets, zero_unused=False)", slicing_ops.sequence_slice
+)
 
 
 def ipu_sequence_slice_unpack(

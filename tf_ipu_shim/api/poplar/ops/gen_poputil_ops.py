@@ -12,6 +12,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim import plugin
 from tf_ipu_shim.frontend.ops import control_flow_ops, internal_ops
 from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops, replication_ops, uncompiled_collectives
+from tf_ipu_shim.frontend.ops.op_specs import op
 
 
 def ipu_barrier(inputs: Any, insert_barrier_for_gradients: bool = False, name: Any = None) -> Any:
@@ -25,29 +26,11 @@ def ipu_print_tensor(input: Any, tensor_name: str, name: Any = None) -> Any:
         return internal_ops.print_tensor(input, tensor_name)
 
 
-def ipu_fifo(input: Any, depth: int, offload: bool, name: Any = None) -> Any:
-    """See `internal_ops.fifo`."""
-    return internal_ops.fifo(input, depth, offload, name or "IpuFifo")
-
-
-def ipu_remap(input: Any, name: Any = None) -> Any:
-    """See `internal_ops.remap`."""
-    return internal_ops.remap(input, name or "IpuRemap")
-
-
-def ipu_remap_deduce(input: Any, name: Any = None) -> Any:
-    """See `internal_ops.remap_deduce`."""
-    return internal_ops.remap_deduce(input, name or "IpuRemapDeduce")
-
-
-def ipu_suggest_recompute(input: Any, name: Any = None) -> Any:
-    """See `internal_ops.recompute`."""
-    return internal_ops.recompute(input, name or "IpuSuggestRecompute")
-
-
-def ipu_block_recompute(input: Any, name: Any = None) -> Any:
-    """See `internal_ops.block_recompute`."""
-    return internal_ops.block_recompute(input, name or "IpuBlockRecompute")
+ipu_fifo = op("ipu_fifo(input, depth, offload)", internal_ops.fifo)
+ipu_remap = op("ipu_remap(input)", internal_ops.remap)
+ipu_remap_deduce = op("ipu_remap_deduce(input)", internal_ops.remap_deduce)
+ipu_suggest_recompute = op("ipu_suggest_recompute(input)", internal_ops.recompute)
+ipu_block_recompute = op("ipu_block_recompute(input)", internal_ops.block_recompute)
 
 
 def replication_index(name: Any = None) -> Any:

@@ -91,3 +91,13 @@ def matmul_options(partials_dtype: Any, options: str, options_bwd: str) -> Recur
         planner_options.recurrent_options(partials_dtype, options),
         planner_options.recurrent_options(partials_dtype, options_bwd),
     )
+
+
+def check_channels(name: str, channels: int, biases: Any) -> None:
+    """Refuses biases whose last axis is not `num_channels` long."""
+    shape = tf.convert_to_tensor(biases).shape
+    if shape.rank is not None and not shape[-1:].is_compatible_with([channels]):
+        raise ValueError(
+            f"{name}: num_channels is {channels}, and the biases have the shape {shape}; expected "
+            "[gates, num_channels]. Pass such biases."
+        )

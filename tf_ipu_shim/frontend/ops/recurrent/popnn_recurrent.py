@@ -14,8 +14,8 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.ops import planner_options
-from tf_ipu_shim.frontend.ops.recurrent.popnn_layers import LAYERS, LayerKind, matmul_options
+from tf_ipu_shim.frontend.ops import op_specs, planner_options
+from tf_ipu_shim.frontend.ops.recurrent.popnn_layers import LAYERS, LayerKind, check_channels, matmul_options
 from tf_ipu_shim.frontend.ops.recurrent.popnn_recurrent_legacy import legacy_form
 
 _OUTPUTS = ("output", "output_h_state", "output_c_state")  # by the position in a layer's results
@@ -48,17 +48,12 @@ def _op(title: str, kind: str, form: Any, backward: bool = False) -> Callable[..
     signature = _signature(kind, layer, backward)
     name = f"popnn_{kind}_layer" + ("_backprop" if backward else "")
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{name}: {error}. It has the arguments {', '.join(signature.parameters)}.") from None
-        bound.apply_defaults()
-        return _call(layer, title, form, bound.arguments, backward)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The gradients of `popnn_{kind}_layer`." if backward else layer.run.__doc__
-    call.__signature__ = signature  # type: ignore[attr-defined]
+    call = op_specs.wrapper(
+        name,
+        signature,
+        lambda arguments: _call(layer, title, form, arguments, backward),
+        f"The gradients of `popnn_{kind}_layer`." if backward else layer.run.__doc__,
+    )
     return legacy_form(kind, backward)(call)
 
 
@@ -76,14 +71,12 @@ def _signature(kind: str, layer: LayerKind, backward: bool) -> inspect.Signature
         attributes.append("reset_after")
     attributes += ["options", "name"] if backward else ["options", "options_bwd", "name"]
     defaults = {name: value for name, value in _DEFAULTS.items() if not (backward and name == "partials_dtype")}
-    position, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
-    names = (*inputs, *attributes)
-    return inspect.Signature([inspect.Parameter(name, position, default=defaults.get(name, empty)) for name in names])
+    return op_specs.op_signature([*inputs, *attributes], defaults)
 
 
 def _call(layer: LayerKind, title: str, form: Any, arguments: Mapping[str, Any], backward: bool) -> Any:
     options = {name: arguments[name] for name in ("options", "options_bwd") if name in arguments}
-    _check_channels(arguments["num_channels"], arguments["biases"])
+    check_channels(title, arguments["num_channels"], arguments["biases"])
     _record_no_effect(arguments["is_training"], options)
     with tf.name_scope(arguments["name"] or title):
         planned = matmul_options(
@@ -123,15 +116,6 @@ def _record_no_effect(is_training: bool, options: Mapping[str, str]) -> None:
     note_arguments("gen_popnn_ops", is_training=is_training)
     for name, value in options.items():
         planner_options.record_ignored_options("gen_popnn_ops", planner_options.parse_options(value), name)
-
-
-def _check_channels(channels: int, biases: Any) -> None:
-    shape = tf.convert_to_tensor(biases).shape
-    if shape.rank is not None and not shape[-1:].is_compatible_with([channels]):
-        raise ValueError(
-            f"num_channels is {channels}, and the biases have the shape {shape}; expected [gates, "
-            "num_channels]. Pass such biases."
-        )
 
 
 popnn_lstm_layer = _op("PopnnLstmLayer", "lstm", PopnnLstmLayer)

@@ -17,7 +17,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.ops import planner_options
 from tf_ipu_shim.frontend.ops.planner_options import RecurrentOptions
-from tf_ipu_shim.frontend.ops.recurrent.popnn_layers import LAYERS, LayerKind, matmul_options
+from tf_ipu_shim.frontend.ops.recurrent.popnn_layers import LAYERS, LayerKind, check_channels, matmul_options
 
 _LAST = (2, 5)
 _Parameters = ParamSpec("_Parameters")
@@ -90,16 +90,8 @@ def _bind_operands(
             "gen_popnn_ops", planner_options.parse_options(arguments[options]), options
         )
     arguments.update({operand: tf.convert_to_tensor(arguments[operand]) for operand in operands})
-    _check_channels(name, arguments["num_channels"], arguments["biases"].shape)
+    check_channels(name, arguments["num_channels"], arguments["biases"])
     return arguments
-
-
-def _check_channels(name: str, channels: int, biases: Any) -> None:
-    if biases.rank is not None and not biases[-1:].is_compatible_with([channels]):
-        raise ValueError(
-            f"{name}: num_channels is {channels}, and the biases have the shape {biases}; expected "
-            "[gates, num_channels]. Pass such biases."
-        )
 
 
 _DEFAULTS: dict[str, Any] = {
