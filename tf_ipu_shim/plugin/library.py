@@ -174,16 +174,12 @@ class Library:
     def set_lowering(self, lower: Callable[[Call, bytes], bytes]) -> None:
         """Installs the function that turns a traced call into what runs (see `driver.entry`)."""
 
+        def lower_call(call: int, request: int, size: int) -> bytes:
+            live_context.set_eager_context(self._c, call)
+            return lower(Call(self._c, call), ctypes.string_at(request, size))
+
         def entry(call: int, request: int, size: int) -> int:
-            try:
-                live_context.set_eager_context(self._c, call)
-                answer = lower(Call(self._c, call), ctypes.string_at(request, size))
-                self._c.ipu_answer(call, answer, len(answer))
-                return _OK
-            except BaseException as error:  # nothing may cross into C++
-                answer, code = _error_status(error)
-                self._c.ipu_answer(call, answer, len(answer))
-                return code
+            return _answer(lambda: lower_call(call, request, size), call, self._c.ipu_answer)
 
         self._lower = _LOWER(entry)
         self._c.ipu_set_lower_function(self._lower)
@@ -192,14 +188,9 @@ class Library:
         """Installs what the plugin's ops ask of Python (see `runtime.driver`)."""
 
         def entry(call: int, name: bytes, request: int, size: int) -> int:
-            try:
-                answer = handlers[name.decode()](ctypes.string_at(request, size))
-                self._c.ipu_python_answer(call, answer, len(answer))
-                return _OK
-            except BaseException as error:  # nothing may cross into C++
-                answer, code = _error_status(error)
-                self._c.ipu_python_answer(call, answer, len(answer))
-                return code
+            return _answer(
+                lambda: handlers[name.decode()](ctypes.string_at(request, size)), call, self._c.ipu_python_answer
+            )
 
         self._handle = _CALL(entry)
         self._c.ipu_set_python_function(self._handle)
@@ -331,6 +322,18 @@ def _check(ordinal: Device, *chips: int) -> None:
             raise ValueError(
                 f"/device:IPU:{ordinal} has no IPU {chip}; expected 0 to {MAXIMUM_CHIPS - 1}. Choose one of these IPUs."
             )
+
+
+def _answer(compute: Callable[[], bytes], call: int, send: Callable[[int, bytes, int], Any]) -> int:
+    """Sends what `compute` returns, or its error, as the answer to a call from C++; returns the status code."""
+    try:
+        answer = compute()
+        send(call, answer, len(answer))
+        return _OK
+    except BaseException as error:  # nothing may cross into C++
+        message, code = _error_status(error)
+        send(call, message, len(message))
+        return code
 
 
 def _error_status(error: BaseException) -> tuple[bytes, int]:

@@ -113,6 +113,16 @@ def check_patterns(patterns: Any, argument: str, error: type[Exception] = ValueE
     return patterns
 
 
+def check_pattern_lists(patterns: list[Any], argument: str) -> None:
+    """Refuses lists that are not lists of regular expressions."""
+    for entry in patterns:
+        if not isinstance(entry, list) or not all(isinstance(pattern, str) for pattern in entry):
+            raise TypeError(
+                f"{argument} must only contain lists of strings, but has {entry!r}: give lists of regular expressions."
+            )
+        check_patterns(entry, argument)
+
+
 def _dense_name(info: Any, key: str) -> str:
     if info.WhichOneof("encoding") != "name":
         raise ValueError(

@@ -36,14 +36,19 @@ def find_crossings(sender: Any, receiver: Any) -> list[str]:
 
 def check_host_first(host: Any, ipu: Any) -> None:
     """Checks that the host's part is what comes before the IPU's."""
-    computed = {node.name for node in ipu.node}
-    for node in host.node:
-        needed = next((name for name in map(graph_nodes.node_name, node.input) if name in computed), None)
-        if needed is not None:
-            raise ValueError(
-                f"Please place {needed} on CPU, a complete header of the graph must be there: the excluded node "
-                f"{node.name} needs it. Add it to excluded_nodes, or do not exclude {node.name}."
-            )
+    if edge := find_edge(ipu, host):
+        source, target = edge
+        raise ValueError(
+            f"Please place {source} on CPU, a complete header of the graph must be there: the excluded node "
+            f"{target} needs it. Add it to excluded_nodes, or do not exclude {target}."
+        )
+
+
+def find_edge(sender: Any, receiver: Any) -> tuple[str, str] | None:
+    """Returns the names of the first two nodes, one in each part, with an edge from sender to receiver."""
+    sources = {node.name for node in sender.node}
+    edges = ((graph_nodes.node_name(name), node.name) for node in receiver.node for name in node.input)
+    return next((edge for edge in edges if edge[0] in sources), None)
 
 
 def remove_host_part(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:

@@ -147,14 +147,12 @@ def _find_nodes_after(host: Any, ipu: Any) -> Any:
 
 
 def _check_not_interleaved(after: Any, ipu: Any) -> None:
-    names = {node.name for node in after.node}
-    for node in ipu.node:
-        needed = next((name for name in map(graph_nodes.node_name, node.input) if name in names), None)
-        if needed is not None:
-            raise ValueError(
-                f"{needed} is on the host between nodes on the IPU: it needs what the IPU computes, and {node.name} "
-                "on the IPU needs it. One program cannot hold both. Do not exclude it, or exclude all before it."
-            )
+    if edge := host_part.find_edge(after, ipu):
+        source, target = edge
+        raise ValueError(
+            f"{source} is on the host between nodes on the IPU: it needs what the IPU computes, and {target} "
+            "on the IPU needs it. One program cannot hold both. Do not exclude it, or exclude all before it."
+        )
 
 
 def _output_names(ipu: Any, after: Any, signature_def: Any) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
+from tf_ipu_shim.frontend.conversion import graph_nodes
+
 _GELU_LISTS = ("nodes", "node_as_gelu_input", "node_use_gelu_output")
 _BOOLS = ("ipu_placement", "remove_excluded_nodes", "merge_subgraphs", "int64_to_int32_conversion")
 _PARTIALS = ("float", "half")
@@ -72,9 +74,4 @@ def _check_sharding(shards: Any) -> None:
         return
     if not isinstance(shards, list):
         raise TypeError(f"manual_sharding should be a list of lists of strings, not {shards!r}. Pass a list.")
-    for patterns in shards:
-        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-            raise TypeError(
-                f"manual_sharding must only contain lists of strings, but has {patterns!r}. Pass lists of regular "
-                "expressions."
-            )
+    graph_nodes.check_pattern_lists(shards, "manual_sharding")

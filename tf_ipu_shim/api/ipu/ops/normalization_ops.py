@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow.compat.v2 as tf
 
@@ -73,11 +73,7 @@ def group_norm(
         >>> group_norm(tf.ones([2, 4, 4, 8]), groups=4).shape
         TensorShape([2, 4, 4, 8])
     """
-    parameters = _Parameters(
-        "GroupNorm", center, scale, param_initializers, reuse, variables_collections, trainable, scope
-    )
-    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
-    return _normalised(inputs, groups, channels_axis, epsilon, strided_channel_grouping, parameters)
+    return _normalised("GroupNorm", groups, strided_channel_grouping, locals())
 
 
 @argument_order(2, "reduction_axes " + _AFTER_REDUCTION_AXES, until=(2, 0))
@@ -110,11 +106,7 @@ def layer_norm(
         >>> layer_norm(tf.ones([2, 4, 4, 8])).shape
         TensorShape([2, 4, 4, 8])
     """
-    parameters = _Parameters(
-        "LayerNorm", center, scale, param_initializers, reuse, variables_collections, trainable, scope
-    )
-    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
-    return _normalised(inputs, 1, channels_axis, epsilon, True, parameters)
+    return _normalised("LayerNorm", 1, True, locals())
 
 
 @argument_order(2, "reduction_axes " + _AFTER_REDUCTION_AXES, until=(2, 0))
@@ -147,6 +139,7 @@ def instance_norm(
         >>> instance_norm(tf.ones([2, 4, 4, 8])).shape
         TensorShape([2, 4, 4, 8])
     """
+    arguments = locals()
     inputs = tf.convert_to_tensor(inputs)
     rank = inputs.shape.rank
     if rank is None:
@@ -159,57 +152,40 @@ def instance_norm(
             f"Axis is out of bounds. channels_axis is {channels_axis}, and the tensor's rank is {rank}; "
             "expected an axis below the rank. Choose another channels_axis."
         )
-    parameters = _Parameters(
-        "InstanceNorm", center, scale, param_initializers, reuse, variables_collections, trainable, scope
-    )
-    note_arguments("group_norm", training=bool(training), reduction_axes=reduction_axes)
-    return _normalised(inputs, inputs.shape.as_list()[channels_axis] or 1, channels_axis, epsilon, True, parameters)
+    return _normalised("InstanceNorm", inputs.shape.as_list()[channels_axis] or 1, True, arguments)
 
 
-class _Parameters(NamedTuple):
-    """How the variables of a normalization are made."""
-
-    default_scope: str
-    center: bool
-    scale: bool
-    initializers: dict[str, Any] | None
-    reuse: Any
-    collections: Any
-    trainable: bool
-    scope: Any
-
-
-def _normalised(
-    inputs: Any, groups: int, channels_axis: int, epsilon: float, strided: bool, parameters: _Parameters
-) -> Any:
-    """`group_norm` whose variables are in a scope of the caller's name."""
+def _normalised(name: str, groups: int, strided: bool, arguments: dict[str, Any]) -> Any:
+    """Computes a normalization from the arguments of its function; `name` is the default scope of its variables."""
+    note_arguments("group_norm", training=bool(arguments["training"]), reduction_axes=arguments["reduction_axes"])
+    epsilon, channels_axis = arguments["epsilon"], arguments["channels_axis"]
     if sdk.current() >= _WARNS_SINCE and epsilon < _SAFE_EPSILON:
         warnings.warn(
-            f"{parameters.default_scope} has an epsilon of {epsilon:g}. One below {_SAFE_EPSILON:g} may be lost when "
+            f"{name} has an epsilon of {epsilon:g}. One below {_SAFE_EPSILON:g} may be lost when "
             "added to a variance in half precision, and the result may be infinite or NaN: make it larger."
         )
-    inputs = tf.convert_to_tensor(inputs)
+    inputs = tf.convert_to_tensor(arguments["inputs"])
     rank = inputs.shape.rank
     inside = rank is not None and -rank <= channels_axis < rank
     channels = inputs.shape.as_list()[channels_axis] if inside else None
     axis = group_normalisation.check_groups(rank, channels, channels_axis, groups, f"Inputs {_described(inputs)}")
-    initializers, collections = parameters.initializers or {}, parameters.collections
-    with v1.variable_scope(parameters.scope, parameters.default_scope, [inputs], reuse=parameters.reuse):
+    initializers, collections = arguments["param_initializers"] or {}, arguments["variables_collections"]
+    with v1.variable_scope(arguments["scope"], name, [inputs], reuse=arguments["reuse"]):
 
-        def parameter(name: str, default: Any) -> Any:
-            named = collections.get(name) if isinstance(collections, dict) else collections
+        def get_parameter(parameter: str, default: Any) -> Any:
+            further = collections.get(parameter) if isinstance(collections, dict) else collections
             return v1.get_variable(
-                name,
+                parameter,
                 shape=[channels],
                 dtype=inputs.dtype.base_dtype,
-                initializer=initializers.get(name, default),
-                collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(named or ())],
-                trainable=parameters.trainable,
+                initializer=initializers.get(parameter, default),
+                collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(further or ())],
+                trainable=arguments["trainable"],
                 use_resource=True,
             )
 
-        beta = parameter("beta", v1.zeros_initializer()) if parameters.center else None
-        gamma = parameter("gamma", v1.ones_initializer()) if parameters.scale else None
+        beta = get_parameter("beta", v1.zeros_initializer()) if arguments["center"] else None
+        gamma = get_parameter("gamma", v1.ones_initializer()) if arguments["scale"] else None
         return group_normalisation.group_normalise(inputs, gamma, beta, groups, axis, epsilon, strided)
 
 

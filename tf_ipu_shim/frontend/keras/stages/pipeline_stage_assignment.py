@@ -124,7 +124,24 @@ class SequentialLayerPipelineStageAssignment(_LayerAssignment):
         return f"Layer {self.layer.name} is assigned to pipeline stage: {self.pipeline_stage}"
 
 
-class ModelLayerPipelineStageAssignment(_LayerAssignment):
+class _CallAssignment:
+    """The assignment of one call of a layer or an inner model."""
+
+    _called: Any
+    _node_index: int
+
+    @property
+    def node_index(self) -> int:
+        """Returns which of the layer's or model's calls."""
+        return self._node_index
+
+    @property
+    def inbound_layers(self) -> Any:
+        """The layers whose outputs the call takes."""
+        return keras_members.inbound_nodes(self._called)[self._node_index].inbound_layers
+
+
+class ModelLayerPipelineStageAssignment(_LayerAssignment, _CallAssignment):
     """The stage of one call of a layer.
 
     Args:
@@ -137,17 +154,7 @@ class ModelLayerPipelineStageAssignment(_LayerAssignment):
 
     def __init__(self, layer: Any, node_index: int, pipeline_stage: int | None = None) -> None:
         super().__init__(layer, pipeline_stage)
-        self._node_index = node_index
-
-    @property
-    def node_index(self) -> int:
-        """Returns which of the layer's calls."""
-        return self._node_index
-
-    @property
-    def inbound_layers(self) -> Any:
-        """The layers whose outputs the call takes."""
-        return keras_members.inbound_nodes(self.layer)[self._node_index].inbound_layers
+        self._called, self._node_index = layer, node_index
 
     def __str__(self) -> str:
         inbound = ", ".join(layer.name for layer in nest.flatten(self.inbound_layers))
@@ -207,7 +214,7 @@ class SequentialNestedModelPipelineStageAssignment(_NestedAssignment):
     """
 
 
-class NestedModelPipelineStageAssignment(_NestedAssignment):
+class NestedModelPipelineStageAssignment(_NestedAssignment, _CallAssignment):
     """The stages of the layers of a model in a model, for one call of it.
 
     Args:
@@ -220,17 +227,7 @@ class NestedModelPipelineStageAssignment(_NestedAssignment):
 
     def __init__(self, nested_model: Any, node_index: int, pipeline_stage_assignments: Sequence[Any]) -> None:
         super().__init__(nested_model, pipeline_stage_assignments)
-        self._node_index = node_index
-
-    @property
-    def node_index(self) -> int:
-        """Returns which of the inner model's calls."""
-        return self._node_index
-
-    @property
-    def inbound_layers(self) -> Any:
-        """The layers whose outputs the call takes."""
-        return keras_members.inbound_nodes(self.nested_model)[self._node_index].inbound_layers
+        self._called, self._node_index = nested_model, node_index
 
 
 class FunctionalNestedModelPipelineStageAssignment(NestedModelPipelineStageAssignment):

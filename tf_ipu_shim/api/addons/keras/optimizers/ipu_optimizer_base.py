@@ -144,6 +144,9 @@ class IpuOptimizerBase(OptimizerV2):
             tf.math.unsorted_segment_sum(grad, indices, var.shape[0]), var, apply_state=apply_state
         )
 
+    def _resource_apply_sparse_duplicate_indices(self, grad: Any, var: Any, indices: Any, **kwargs: Any) -> Any:
+        return self._resource_apply_sparse(grad, var, indices, **kwargs)
+
     def _number(self, name: str) -> Any:
         return self._get_hyper(name, self.opt_dtypes[0])
 

@@ -137,9 +137,6 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         both = tf.logical_and(weight_norm > 0, step_norm > 0)
         return tf.where(both, weight_norm / tf.where(both, step_norm, one), one)
 
-    def _resource_apply_sparse_duplicate_indices(self, grad: Any, var: Any, indices: Any, **kwargs: Any) -> Any:
-        return self._resource_apply_sparse(grad, var, indices, **kwargs)
-
     def get_config(self) -> dict[str, Any]:
         """Returns the configuration for `from_config`."""
         numbers = ("learning_rate", "beta_1", "beta_2", "weight_decay_rate")

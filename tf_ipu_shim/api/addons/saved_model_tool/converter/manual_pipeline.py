@@ -119,13 +119,7 @@ class ManualPipeline(pipelines.PipelineConverter):
         config = self.cfg["manual_pipeline_config"]
         if not isinstance(config, list):
             raise TypeError(f"`manual_pipeline_config` must be a list, not {type(config).__name__}. Pass a list.")
-        for patterns in config:
-            if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-                raise TypeError(
-                    f"`manual_pipeline_config` must only contain lists of strings, but has {patterns!r}. Pass lists of "
-                    "regular expressions."
-                )
-            graph_nodes.check_patterns(patterns, "manual_pipeline_config")
+        graph_nodes.check_pattern_lists(config, "`manual_pipeline_config`")
 
     def configuration_file(self, graph_def: Any, signature_def: Any) -> str:
         """Writes the stages."""

@@ -66,13 +66,7 @@ def _mark(shard: int) -> attr_value_pb2.AttrValue:
 def _check(shards: Any, num_ipus: int) -> None:
     if not isinstance(shards, list):
         raise TypeError(f"manual_sharding must be a list, not {type(shards).__name__}: give a list for each IPU.")
-    for patterns in shards:
-        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-            raise TypeError(
-                f"manual_sharding must only contain lists of strings, but one is {patterns!r}: give a list of regular "
-                "expressions for each IPU."
-            )
-        graph_nodes.check_patterns(patterns, "manual_sharding")
+    graph_nodes.check_pattern_lists(shards, "manual_sharding")
     if len(shards) != num_ipus:
         raise ValueError(
             f"The length of manual_sharding ({len(shards)}) should be num_ipus ({num_ipus}): give a list for each IPU."
