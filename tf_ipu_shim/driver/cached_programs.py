@@ -141,9 +141,9 @@ def deserialize(key: Key, content: bytes) -> Program | None:
 def with_new_names(program: Program, functions: Sequence[str], feeds: Sequence[str], key: Key) -> Program:
     """Returns the program with new function and feed names of this process."""
     base = f"{key.functions[0]}_lowered_{next(_serial)}"
-    known = dict(zip(functions, key.functions))
+    cached_names = dict(zip(functions, key.functions))
     new_names = {function.signature.name: f"{base}_{index}" for index, function in enumerate(program.answer.functions)}
-    renaming = _Renaming({**known, **new_names}, dict(zip(feeds, key.feeds)), base)
+    renaming = _Renaming({**cached_names, **new_names}, dict(zip(feeds, key.feeds)), base)
     answer = type(program.answer)()
     answer.CopyFrom(program.answer)
     renaming.change(answer.node)

@@ -54,5 +54,5 @@ def _write(
         folder = pathlib.Path(poplar_flags.tensor_map_file_path)
         folder.mkdir(parents=True, exist_ok=True)
         io_tiles = io_tiles_of(device.options)
-        text = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)
-        (folder / f"{module}.tensor_map.json").write_text(text, encoding="utf-8")
+        tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)
+        (folder / f"{module}.tensor_map.json").write_text(tensor_map, encoding="utf-8")

@@ -45,10 +45,10 @@ def reports_of(profile: Profile, profiling: Any) -> EventReports:
     return EventReports(*report_texts.values())
 
 
-def _short(name: str, text: str, largest: int) -> str:
-    if len(text) <= largest:
-        return text
-    log.warning(f"{name} has {len(text):,} bytes and is left out of trace events: max_report_size is {largest:,}.")
+def _short(name: str, report: str, largest: int) -> str:
+    if len(report) <= largest:
+        return report
+    log.warning(f"{name} has {len(report):,} bytes and is left out of trace events: max_report_size is {largest:,}.")
     return ""
 
 
@@ -56,8 +56,8 @@ def _in_files(reports: dict[str, str], directory: pathlib.Path, program: str) ->
     """Writes reports into a new folder; returns paths, or the strings if they cannot be written."""
     try:
         folder = writer.make_profile_folder(directory, program)
-        for name, text in reports.items():
-            (folder / name).write_text(text)
+        for name, report in reports.items():
+            (folder / name).write_text(report)
     except OSError as error:
         log.warning(f"The reports of {program} cannot be written, and are in its trace events: {error}")
         return reports

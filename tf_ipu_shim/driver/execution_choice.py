@@ -190,10 +190,10 @@ def is_short(work: ProgramWork) -> bool:
 
 def choose(work: ProgramWork) -> Execution:
     """Returns the execution mode for a program."""
-    each = costs()
-    runs = {mode: each[mode].run(work) for mode in each}
-    begins = {mode: each[mode].begin(work) for mode in each}
+    mode_costs = costs()
+    runs = {mode: mode_costs[mode].run(work) for mode in mode_costs}
+    begins = {mode: mode_costs[mode].begin(work) for mode in mode_costs}
     count = min(MOST_RUNS, max(1.0, HORIZON_SECONDS / max(min(runs.values()), 1e-6)))
-    mode = min(each, key=lambda mode: begins[mode] + count * runs[mode])
+    mode = min(mode_costs, key=lambda mode: begins[mode] + count * runs[mode])
     messages = [f"{runs[mode] * 1e3:.3g} ms a run after {begins[mode]:.2g} s" for mode in (XLA, KERNELS)]
     return Execution(mode, f"estimated {messages[0]} by XLA, {messages[1]} by kernels")

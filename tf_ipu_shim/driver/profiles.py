@@ -132,13 +132,13 @@ def _stages(request: ProgramRequest, program: LoweredProgram, ipus: int) -> list
 
     So are idle stages, on IPUs without a plan.
     """
-    found: list[set[int]] = [set() for _ in range(ipus)]
+    ipu_stages: list[set[int]] = [set() for _ in range(ipus)]
     for pipeline in find_pipelines(request.library.values()):
         for stage, shards in enumerate(pipeline.devices):
             for ipu in (program.shard_chips[shard] for shard in shards if shard >= 0):
                 if ipu < ipus:
-                    found[ipu].add(stage)
-    return [sorted(stages) for stages in found]
+                    ipu_stages[ipu].add(stage)
+    return [sorted(stages) for stages in ipu_stages]
 
 
 def _memoized(line_of: Callable[[str], str | None]) -> Callable[[str], str | None]:

@@ -84,8 +84,8 @@ def record_origins(program: LoweredProgram) -> None:
 def explain(call: int, message: str) -> str:
     """Returns the error text for a launch that XLA could not compile at run time."""
     with _lock:
-        known = (_launched.get(function) for function in reversed(_CONVERTED.findall(message)))
-        origin = next(filter(None, known), _LaunchOrigin("a program", (), ()))
+        origins = (_launched.get(function) for function in reversed(_CONVERTED.findall(message)))
+        origin = next(filter(None, origins), _LaunchOrigin("a program", (), ()))
     return _refusal(Diagnostics(Call(plugin.load()._c, call)), origin, message)
 
 
@@ -127,7 +127,7 @@ def _refusal(diagnostics: Diagnostics, origin: _LaunchOrigin, xla_message: str) 
 
 def _describe_op(diagnostics: Diagnostics, origin: _LaunchOrigin, message: str) -> str:
     """Returns the op that a message is about and its line."""
-    for name in (next(filter(None, found.groups())) for found in _NAMES.finditer(message)):
+    for name in (next(filter(None, match.groups())) for match in _NAMES.finditer(message)):
         located = _first_with_line(diagnostics, origin, _suffixes(name))
         if located is None:
             continue

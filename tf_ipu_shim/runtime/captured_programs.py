@@ -65,5 +65,5 @@ def end() -> list[CapturedProgram]:
     """Ends the capture; returns its programs in lowering order."""
     global _programs
     with _lock:
-        found, _programs = _programs or [], None
-    return found
+        captured, _programs = _programs or [], None
+    return captured

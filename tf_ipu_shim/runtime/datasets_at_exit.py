@@ -32,11 +32,11 @@ def _keep() -> None:
 
     if not operations.has_python_functions():
         return
-    for thing in gc.get_objects():
-        kind = type(thing)  # `isinstance` would ask proxies
+    for instance in gc.get_objects():
+        kind = type(instance)  # `isinstance` would ask proxies
         if issubclass(kind, ops.EagerTensor):
-            waits = thing.dtype == dtypes.resource
+            waits = instance.dtype == dtypes.resource
         else:  # a session of another process keeps nothing here
-            waits = issubclass(kind, sessions.session.BaseSession) and sessions.is_local(thing)
+            waits = issubclass(kind, sessions.session.BaseSession) and sessions.is_local(instance)
         if waits:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(instance))

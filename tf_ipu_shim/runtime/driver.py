@@ -147,8 +147,8 @@ def _gather_instances(request: Any) -> Any:
 def _explain_compile_error(request: Any) -> Any:
     if explain_compile_error is None:
         raise errors.PluginError("No program of this process was lowered here.")
-    text = explain_compile_error(request.call, request.text)
-    return driver_pb2.CompileErrorText(text=text)
+    message = explain_compile_error(request.call, request.text)
+    return driver_pb2.CompileErrorText(text=message)
 
 
 explain_compile_error: Callable[[int, str], str] | None = None

@@ -81,10 +81,10 @@ class CacheDirectory:
 
 def current() -> CacheDirectory | None:
     """Returns the configured cache directory, or None."""
-    text = flags.current().executable_cache_path
-    if not text:
+    setting = flags.current().executable_cache_path
+    if not setting:
         return None
-    path = os.path.abspath(os.path.expanduser(text))
+    path = os.path.abspath(os.path.expanduser(setting))
     with _lock:
         if path not in _directories or not os.path.isdir(path):
             _directories[path] = _opened(pathlib.Path(path))

@@ -128,20 +128,20 @@ def _keep_all() -> None:
     from tf_ipu_shim.tf_private.graphs import ops
 
     files = io.IOBase.__base__ or io.IOBase  # Python's own class: asking an abstract one takes longer for each type
-    for thing in gc.get_objects():
-        kind = type(thing)  # `isinstance` would ask proxies
-        if issubclass(kind, ops.EagerTensor) and thing.dtype in (dtypes.resource, dtypes.variant):
-            _keep(thing)
+    for instance in gc.get_objects():
+        kind = type(instance)  # `isinstance` would ask proxies
+        if issubclass(kind, ops.EagerTensor) and instance.dtype in (dtypes.resource, dtypes.variant):
+            _keep(instance)
         elif issubclass(kind, files):
             with contextlib.suppress(OSError, ValueError):  # closed, or not for writing
-                thing.flush()
+                instance.flush()
     modules = [module for name, module in sys.modules.items() if name != "__main__"]
     _keep([list(getattr(module, "__dict__", {}).values()) for module in modules])
     gc.freeze()  # else Python's last search for cycles copies the parent's memory, for most of a second
 
 
-def _keep(thing: Any) -> None:
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+def _keep(instance: Any) -> None:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(instance))
 
 
 os.register_at_fork(after_in_child=_in_fork)

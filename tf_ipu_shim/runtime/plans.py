@@ -21,10 +21,10 @@ def record(device: IpuDevice, program: Hashable, plan: MemoryPlan) -> None:
     Plans of an older configuration are forgotten when the first program of a new one comes.
     """
     with _lock:
-        known = _recorded.get(device.ordinal)
-        if known is None or known[0] is not device:
-            known = _recorded[device.ordinal] = (device, {})
-        known[1][program] = plan
+        recorded = _recorded.get(device.ordinal)
+        if recorded is None or recorded[0] is not device:
+            recorded = _recorded[device.ordinal] = (device, {})
+        recorded[1][program] = plan
 
 
 def recorded() -> dict[int, tuple[IpuDevice, list[MemoryPlan]]]:

@@ -53,14 +53,14 @@ def _enough_ipus(required: int, sizes: list[int], system: systems.System) -> str
     if required < sizes[-1]:
         larger = next(size for size in sizes if size > required)
         return f"Ask for {larger}: a program may leave some of its IPUs unused."
-    others = [
+    larger_devices = [
         candidate
         for candidate in systems.SYSTEMS.values()
         if candidate.chip == system.chip and candidate.num_ipus >= required
     ]
-    if not others:
+    if not larger_devices:
         return "No system that is simulated has more."
-    least = min(others, key=lambda candidate: candidate.num_ipus)
+    least = min(larger_devices, key=lambda candidate: candidate.num_ipus)
     return f"Simulate a larger system: {systems.ENVIRONMENT_VARIABLE}={least.name} has {least.num_ipus} IPUs."
 
 

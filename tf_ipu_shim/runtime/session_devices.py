@@ -48,4 +48,4 @@ def _highest(graph: Any) -> int:
     if not hasattr(graph, "get_operations"):
         return -1  # what it is instead, TensorFlow says
     places = {operation.device for operation in graph.get_operations()}
-    return max((int(found[1]) for found in map(_ORDINAL.search, places) if found), default=-1)
+    return max((int(match[1]) for match in map(_ORDINAL.search, places) if match), default=-1)

@@ -155,8 +155,8 @@ def refuse_uncompilable(
         )
 
 
-def _list_ops(diagnostics: Diagnostics, found: Sequence[tuple[str, Any]]) -> str:
-    return "\n  ".join(diagnostics.describe(function, node) for function, node in found[:_MAX_NAMED])
+def _list_ops(diagnostics: Diagnostics, ops: Sequence[tuple[str, Any]]) -> str:
+    return "\n  ".join(diagnostics.describe(function, node) for function, node in ops[:_MAX_NAMED])
 
 
 def _duplicate_rows_advice(refused: Iterable[Any]) -> str:
@@ -196,8 +196,8 @@ def display_name(function: str) -> str:
         >>> display_name("__inference_train_step_774"), display_name("model_ipu_program_3")
         ('train_step', 'model')
     """
-    found = _TRACED_NAME.match(function)
-    return found[1] if found and found[1] else function
+    match = _TRACED_NAME.match(function)
+    return match[1] if match and match[1] else function
 
 
 def program_name(function: str, op: str) -> str:
@@ -243,7 +243,7 @@ def _reached_functions(
         yield (function := pending.pop())
         for node in function.definition.node_def:
             for called in op_types.called_functions(node):
-                found = functions.find_external(called)
-                if called not in seen and found is not None:
+                callee = functions.find_external(called)
+                if called not in seen and callee is not None:
                     seen.add(called)
-                    pending.append(found)
+                    pending.append(callee)

@@ -91,22 +91,22 @@ def to_infeed_dequeue(proto: node_def_pb2.NodeDef, node: Node, chip: Chip) -> bo
     return name_iterator(proto, node.producers[0])
 
 
-def iterator_arguments(function: str, graphs: Functions, known: dict[str, set[str]]) -> set[str]:
+def iterator_arguments(function: str, graphs: Functions, iterators_of: dict[str, set[str]]) -> set[str]:
     """Returns which arguments of a function are iterators that infeeds dequeue from, also in called functions."""
-    if function not in known:
-        known[function] = iterator_names = set()
+    if function not in iterators_of:
+        iterators_of[function] = iterator_names = set()
         for node in graphs[function].nodes:
             if node.op in vocabulary.INFEEDS:
                 iterator_names.add(node.inputs[0])
             for called in op_types.called_functions(node.proto):
-                iterators = iterator_arguments(called, graphs, known)
+                iterators = iterator_arguments(called, graphs, iterators_of)
                 iterator_names.update(
                     tensor_name
                     for tensor_name, name in zip(node.function_inputs, graphs[called].arguments)
                     if name in iterators
                 )
         iterator_names.intersection_update(graphs[function].arguments)
-    return known[function]
+    return iterators_of[function]
 
 
 def move_iterators_to_device(

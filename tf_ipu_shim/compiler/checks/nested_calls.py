@@ -22,10 +22,10 @@ def refuse_deep_nesting(diagnostics: Diagnostics, functions: Functions) -> None:
     """Raises if more than `MAX_DEPTH` function calls are nested."""
     level, innermost = set(functions.reached()), ""
     for _ in range(MAX_DEPTH + 1):
-        found = {called: (name, node) for name in level for node, called in _calls(functions, name)}
-        if not found:
+        callees = {called: (name, node) for name in level for node, called in _calls(functions, name)}
+        if not callees:
             return
-        level, innermost = set(found), diagnostics.describe(*next(iter(found.values())))
+        level, innermost = set(callees), diagnostics.describe(*next(iter(callees.values())))
     raise errors_impl.InvalidArgumentError(
         None,
         None,

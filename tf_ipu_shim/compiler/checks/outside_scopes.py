@@ -29,15 +29,16 @@ def refuse_in_control_flow(diagnostics: Diagnostics, functions: Functions) -> No
             if node.op not in _CONTROL_FLOW or not _EXEMPT.isdisjoint(node.proto.attr):
                 continue
             for called in filter(functions.__contains__, op_types.called_functions(node.proto)):
-                found = next((name for name in functions.reached(called) if name in marked), None)
-                if found is not None:
+                marked_function = next((name for name in functions.reached(called) if name in marked), None)
+                if marked_function is not None:
                     raise errors_impl.UnimplementedError(
                         None,
                         None,
                         "`outside_compilation_scope` enclosed in control flow (loop or cond) is not supported: "
-                        f"{diagnostics.describe(found, marked[found])} is in {node.name} ({node.op}). Leave the scope "
-                        "out of the loop or branch, print tensors in it with ipu.internal_ops.print_tensor, and send "
-                        "what the host computes with through an IPUOutfeedQueue.",
+                        f"{diagnostics.describe(marked_function, marked[marked_function])} is in {node.name} "
+                        f"({node.op}). Leave the scope out of the loop or branch, print tensors in it with "
+                        "ipu.internal_ops.print_tensor, and send what the host computes with through an "
+                        "IPUOutfeedQueue.",
                     )
 
 

@@ -80,14 +80,15 @@ def _trip_count_ops(loop: node_def_pb2.NodeDef, trips: Trips) -> list[node_def_p
     if not trips.limits:
         return [_add_constant(loop, "total", trips.most)]
     limits = [
-        _add_constant(loop, f"limit_{index}", each.constant, each.type) for index, each in enumerate(trips.limits)
+        _add_constant(loop, f"limit_{index}", trip_limit.constant, trip_limit.type)
+        for index, trip_limit in enumerate(trips.limits)
     ]
     total = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_chunks_total", op=vocabulary.LOOP_TOTAL, device=loop.device)
     total.input.extend(loop.input[limit.counter] for limit in trips.limits)
     total.input.extend(
-        f"{constant.name}:output:0" if each.limit < 0 else loop.input[each.limit]
-        for each, constant in zip(trips.limits, limits)
+        f"{constant.name}:output:0" if trip_limit.limit < 0 else loop.input[trip_limit.limit]
+        for trip_limit, constant in zip(trips.limits, limits)
     )
     total.attr["T"].list.type.extend(limit.type for limit in trips.limits)
     total.attr["most"].i = trips.most
-    return [*(constant for each, constant in zip(trips.limits, limits) if each.limit < 0), total]
+    return [*(constant for trip_limit, constant in zip(trips.limits, limits) if trip_limit.limit < 0), total]

@@ -115,10 +115,10 @@ def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: l
     program.shards, program.first_replica = replica.shards, first.name
     variables = [index for index, ipu in enumerate(first.variable_chips) if ipu >= 0]
     names = [list(first.graph.arguments)[index] for index in variables]
-    called, each = f"{first.name}_replicas", [emission.name for emission in emissions]
+    called, emitted_names = f"{first.name}_replicas", [emission.name for emission in emissions]
     definition = request.library[request.function]
     program.functions.append(
-        replicas.run_all_replicas(called, definition, each, program.node.device, names, replica.group)
+        replicas.run_all_replicas(called, definition, emitted_names, program.node.device, names, replica.group)
     )
     program.replica_variables.extend(
         ReplicaVariable(variable, Chip(index * replica.shards + first.variable_chips[variable]))

@@ -31,8 +31,8 @@ def share_step_rendezvous(program: LoweredProgram) -> None:
                 )
     sending = {vocabulary.SEND_TO_HOST}
     waiting = list(program.functions)
-    while found := [function for function in waiting if _uses(function, sending)]:
-        for function in found:
+    while users := [function for function in waiting if _uses(function, sending)]:
+        for function in users:
             function.attr[_SHARED_RENDEZVOUS].b = True
             sending.add(function.signature.name)
             waiting.remove(function)

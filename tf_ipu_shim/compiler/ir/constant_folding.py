@@ -39,9 +39,9 @@ def folded_ops(functions: Mapping[str, function_pb2.FunctionDef]) -> dict[str, s
         names[name] = folded.names
         for node in functions[name].node_def:
             for called in filter(functions.__contains__, op_types.called_functions(node)):
-                known = constants[called] | folded.constant_arguments(node.name, functions)
-                if known != constants[called]:
-                    constants[called] = known
+                constant_arguments = constants[called] | folded.constant_arguments(node.name, functions)
+                if constant_arguments != constants[called]:
+                    constants[called] = constant_arguments
                     pending.append(called)
     return names
 

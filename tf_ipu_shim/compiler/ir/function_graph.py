@@ -181,13 +181,15 @@ class FunctionGraph:
                 proto = protos[name]
                 tensor_names = renamed_inputs[name] if ready else list(proto.input)
                 if not ready:
-                    missing = [other for other in self._input_ops(proto, tensor_names, protos) if other not in done]
+                    missing = [
+                        input_op for input_op in self._input_ops(proto, tensor_names, protos) if input_op not in done
+                    ]
                     if missing:
                         if name in renamed_inputs:
                             raise ValueError(_cycle_message(self.name, name, protos))
                         renamed_inputs[name] = tensor_names
                         stack.append((name, True))
-                        stack.extend([(other, False) for other in reversed(missing)])
+                        stack.extend([(input_op, False) for input_op in reversed(missing)])
                         continue
                 node = Node(len(self.nodes), proto)
                 self._connect(node, tensor_names)

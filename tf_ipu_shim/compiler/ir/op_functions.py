@@ -46,9 +46,11 @@ def replace_ops(functions: Functions, target_types: frozenset[str], rule: Rule) 
     for name in functions.reached():
         graph = functions[name]
         if not graph.ops.isdisjoint(target_types):
-            found = {node: rule(node) for node in graph.nodes if node.op in target_types}
+            replacements = {node: rule(node) for node in graph.nodes if node.op in target_types}
             _replace_in(
-                functions, graph, {node: replacement for node, replacement in found.items() if replacement is not None}
+                functions,
+                graph,
+                {node: replacement for node, replacement in replacements.items() if replacement is not None},
             )
 
 
@@ -62,22 +64,22 @@ def restore_op(node: node_def_pb2.NodeDef) -> None:
             node.attr[name].CopyFrom(value)
 
 
-def _replace_in(functions: Functions, graph: FunctionGraph, found: Mapping[Node, Replacement]) -> None:
+def _replace_in(functions: Functions, graph: FunctionGraph, replacements: Mapping[Node, Replacement]) -> None:
     renamed = {
         f"{node.name}:{output}:0": f"{node.name}:output:{index}"
-        for node, replacement in found.items()
+        for node, replacement in replacements.items()
         for index, output in enumerate(replacement.outputs)
     }
 
     def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
-        if node not in found and renamed.keys().isdisjoint(node.inputs):
+        if node not in replacements and renamed.keys().isdisjoint(node.inputs):
             return None
         new_node = copy_node(node.proto, [renamed.get(tensor_name, tensor_name) for tensor_name in node.proto.input])
-        if node in found:
-            new_node = _call(new_node, found[node], _function(functions, node, found[node]))
+        if node in replacements:
+            new_node = _call(new_node, replacements[node], _function(functions, node, replacements[node]))
         return [new_node]
 
-    if found:
+    if replacements:
         graph.rewrite(rule)
         graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
 

@@ -18,10 +18,10 @@ HANDLES = frozenset({RESOURCE, VARIANT})
 @functools.cache
 def op_def(op: str) -> Any:
     """Returns TensorFlow's OpDef of an op type."""
-    found = op_def_registry.get(op)
-    if found is None:
+    definition = op_def_registry.get(op)
+    if definition is None:
         raise LookupError(f"Op type {op} is not registered in this process. Import the module that registers it.")
-    return found
+    return definition
 
 
 @functools.cache

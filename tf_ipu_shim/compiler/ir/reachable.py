@@ -15,14 +15,14 @@ def reachable(start: Iterable[str], edges: Callable[[str], Iterable[str]]) -> di
         >>> list(reachable(["a"], {"a": ["b", "c"], "b": ["a"], "c": []}.__getitem__))
         ['a', 'b', 'c']
     """
-    found = dict.fromkeys(start)
-    pending = list(found)
+    visited = dict.fromkeys(start)
+    pending = list(visited)
     while pending:
-        for other in edges(pending.pop()):
-            if other not in found:
-                found[other] = None
-                pending.append(other)
-    return found
+        for successor in edges(pending.pop()):
+            if successor not in visited:
+                visited[successor] = None
+                pending.append(successor)
+    return visited
 
 
 def reached_functions(library: Mapping[str, function_pb2.FunctionDef], entry: str) -> list[str]:

@@ -122,11 +122,11 @@ class _Edges:
                 return node
         return None
 
-    def _leads_to(self, name: str, other: str) -> bool:
+    def _leads_to(self, name: str, target: str) -> bool:
         seen, pending = {name}, [name]
         while pending:
             for follower in self._followers[pending.pop()]:
-                if follower == other:
+                if follower == target:
                     return True
                 if follower not in seen:
                     seen.add(follower)

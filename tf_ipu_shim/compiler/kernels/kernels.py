@@ -229,10 +229,10 @@ class _FunctionCopies:
 
     def _redirect(self, node: node_def_pb2.NodeDef, chip: Chip, by_compiler: FoldedOps | None) -> None:
         for _, function in op_types.function_values(node):
-            known: frozenset[int] = frozenset()
+            constant_arguments: frozenset[int] = frozenset()
             if by_compiler is not None and function.name in self._random:
-                known = by_compiler.constant_arguments(node.name, self._library)
-            function.name = self.of(function.name, chip, known)
+                constant_arguments = by_compiler.constant_arguments(node.name, self._library)
+            function.name = self.of(function.name, chip, constant_arguments)
         if node.op in vocabulary.LOOPS | vocabulary.BRANCHES:
             # As ops of the graph around them, loops and branches need no function call in each iteration.
             node.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
@@ -284,7 +284,10 @@ def _topological_positions(
     first: Sequence[str], graph: FunctionGraph, orders: Mapping[str, Sequence[str]]
 ) -> dict[str, int]:
     """Returns a topological order in which some nodes, and their inputs, come as early as possible."""
-    needs = {node.name: [other.name for other in [*node.producers, *node.controls] if other] for node in graph.nodes}
+    needs = {
+        node.name: [predecessor.name for predecessor in [*node.producers, *node.controls] if predecessor]
+        for node in graph.nodes
+    }
     for name, controls in orders.items():
         needs[name].extend(map(producer_name, controls))
     place: dict[str, int] = {}

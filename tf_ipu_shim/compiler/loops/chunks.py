@@ -70,8 +70,8 @@ def _feeds(graph: FunctionGraph, loop: Node, functions: Functions, placer: Place
     marked = _annotated_locations(body, {*infeeds, *outfeeds, *iterators}, placer) | {graph.annotations.get(loop.name)}
     if not _on_one_ipu(marked) or not _is_fast_in_a_loop(body, functions):
         return None
-    known = _MAX_ITERATIONS if trips.most < 0 else trips.most
-    most = min(known, _MAX_ITERATIONS, _MAX_BYTES // size)
+    max_iterations = _MAX_ITERATIONS if trips.most < 0 else trips.most
+    most = min(max_iterations, _MAX_ITERATIONS, _MAX_BYTES // size)
     return Feeds(infeeds, outfeeds, iterators, trips, most) if most > 1 else None
 
 

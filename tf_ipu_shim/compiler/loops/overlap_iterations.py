@@ -88,11 +88,11 @@ def _feeds_of(graph: FunctionGraph) -> list[Node]:
 def _add_tokens(graph: FunctionGraph, token_names: Sequence[str]) -> None:
     """Orders each feed's accesses between mini-batches by a token."""
     waits, after, token_loops = [], [], {}
-    found = _feeds_of(graph)
-    own = {node.name for node in found}
+    feed_ops = _feeds_of(graph)
+    own = {node.name for node in feed_ops}
     returned = {graph.producer(tensor) for tensor in graph.returns}
     graph.arguments.update(dict.fromkeys(token_names, _INT))
-    for node, token_name in zip(found, token_names):
+    for node, token_name in zip(feed_ops, token_names):
         waits.append(_identity(f"{token_name}/begin", token_name))
         after.append(_identity(f"{token_name}/end", f"{token_name}/begin:output:0", node.name))
         proto = copy_node(node.proto)
@@ -120,14 +120,16 @@ def _pass_tokens(body: FunctionGraph, step: Node, token_names: Sequence[str]) ->
 
 
 def _identity(name: str, tensor: str, *after: str) -> node_def_pb2.NodeDef:
-    node = node_def_pb2.NodeDef(name=name, op="Identity", input=[tensor, *(f"^{other}" for other in after)])
+    node = node_def_pb2.NodeDef(
+        name=name, op="Identity", input=[tensor, *(f"^{control_input}" for control_input in after)]
+    )
     node.attr["T"].type = _INT
     node.attr[vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE].s = host_ops.ON_DEVICE_MARK
     return node
 
 
-def _without_waits(node: Node, others: set[str]) -> node_def_pb2.NodeDef:
+def _without_waits(node: Node, dropped: set[str]) -> node_def_pb2.NodeDef:
     """Returns an op without control inputs from some others."""
     return copy_node(
-        node.proto, [*node.inputs, *(f"^{name}" for name in awaited_nodes(node.proto) if name not in others)]
+        node.proto, [*node.inputs, *(f"^{name}" for name in awaited_nodes(node.proto) if name not in dropped)]
     )

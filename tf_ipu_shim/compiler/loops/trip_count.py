@@ -185,9 +185,9 @@ def _limit_at_begin(cond: FunctionGraph, test: str, loop: _Loop) -> Limit | None
 
 
 def _limit(cond: FunctionGraph, tensor_name: str, loop: _Loop) -> int | None:
-    found = _constant(cond, tensor_name)
-    if found is not None:
-        return found
+    limit = _constant(cond, tensor_name)
+    if limit is not None:
+        return limit
     argument = loop.argument(_source(cond, tensor_name)[0])
     return None if argument is None or loop.step(argument) != 0 else loop.initial(argument)
 

@@ -20,13 +20,13 @@ _LIST_UPDATES = frozenset({"TensorListPushBack", "TensorListSetItem"})  # return
 
 def replace_missing_lists(functions: Functions) -> None:
     """Replaces such FakeParams; those whose list is unknown stay and are refused later."""
-    found: dict[str, dict[str, Sequence[node_def_pb2.NodeDef]]] = {"": {}}
-    while found and functions.with_ops(frozenset({_FAKE})):  # of inner branches first: outer ones return theirs
+    replaced_lists: dict[str, dict[str, Sequence[node_def_pb2.NodeDef]]] = {"": {}}
+    while replaced_lists and functions.with_ops(frozenset({_FAKE})):  # inner branches first: outer ones return theirs
         finder = _Finder(functions)
-        found = {
+        replaced_lists = {
             name: replacements for name in functions.reached() if (replacements := finder.replacements(functions[name]))
         }
-        for name, instead in found.items():
+        for name, instead in replaced_lists.items():
             functions[name].rewrite(lambda node, instead=instead: instead.get(node.name))  # type: ignore[misc]
 
 

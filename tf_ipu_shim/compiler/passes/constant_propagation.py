@@ -25,23 +25,23 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 def propagate_constants(functions: Functions) -> None:
     """Replaces results of calls and branches, and list elements, that are known constants."""
-    known = ConstantValues(functions)
-    found = {name: _constants_in(functions[name], known) for name in functions.reached()}
-    if not any(found.values()):
+    constant_values = ConstantValues(functions)
+    constants_of = {name: _constants_in(functions[name], constant_values) for name in functions.reached()}
+    if not any(constants_of.values()):
         return
     seeds = SeedUses(functions)
-    for name, constants in found.items():
+    for name, constants in constants_of.items():
         if constants:
             _replace(functions[name], constants, seeds)
 
 
-def _constants_in(graph: FunctionGraph, known: ConstantValues) -> dict[str, node_def_pb2.NodeDef]:
+def _constants_in(graph: FunctionGraph, constant_values: ConstantValues) -> dict[str, node_def_pb2.NodeDef]:
     """Maps every used tensor with a known value to its replacement constant."""
     if graph.ops.isdisjoint(CONSTANT_SOURCES):
         return {}
     constants: dict[str, node_def_pb2.NodeDef] = {}
     for node in graph.nodes:
-        for tensor_name, value in known.constants_of(graph, node):
+        for tensor_name, value in constant_values.constants_of(graph, node):
             new_node = copy_node(value)
             new_node.name = f"{node.name}/result_{tensor_name.rsplit(':', 1)[1]}"
             del new_node.input[:]
@@ -66,9 +66,9 @@ def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef], s
         ]
         return [copy_node(node.proto, inputs)]
 
-    kept = [seeds.is_returned_seed(graph, place) for place in range(len(graph.results))]
+    is_seed = [seeds.is_returned_seed(graph, place) for place in range(len(graph.results))]
     graph.rewrite(rule, before=list(constants.values()))
     graph.results = [
         result if is_kept else result._replace(tensor=renamed(result.tensor))
-        for result, is_kept in zip(graph.results, kept)
+        for result, is_kept in zip(graph.results, is_seed)
     ]

@@ -51,11 +51,11 @@ def has_effect(op: str) -> bool:
     return op != vocabulary.READ_VARIABLE and op_types.is_stateful(op)
 
 
-def graph_with_effects(function: function_pb2.FunctionDef, others: Iterable[str] | None = None) -> FunctionGraph:
+def graph_with_effects(function: function_pb2.FunctionDef, effect_ops: Iterable[str] | None = None) -> FunctionGraph:
     """Returns a function's graph of ops with effects or needed results, and their inputs."""
     signature = function.signature
     effects = [node.name for node in function.node_def if has_effect(node.op)]
-    effects += [function.control_ret[name] for name in signature.control_output] if others is None else others
+    effects += [function.control_ret[name] for name in signature.control_output] if effect_ops is None else effect_ops
     results = [Result(result.name, result.type, function.ret[result.name]) for result in signature.output_arg]
     types = {argument.name: argument.type for argument in signature.input_arg}
     return FunctionGraph(signature.name, types, function.node_def, results, effects)

@@ -59,8 +59,8 @@ class _FeedUses:
         used: set[Feed] = set()
         for called in op_types.called_functions(node.proto):
             for feed in self._of(called) if called in self._functions else ():
-                kind, which = feed
-                used.add(_infeed(graph, node.function_inputs[int(which)]) if kind == _ARGUMENT else feed)
+                kind, feed_id = feed
+                used.add(_infeed(graph, node.function_inputs[int(feed_id)]) if kind == _ARGUMENT else feed)
         return frozenset(used)
 
     def _of(self, name: str) -> frozenset[Feed]:
@@ -87,10 +87,10 @@ def _infeed(graph: FunctionGraph, handle: str) -> Feed:
 
 def _ordered(graph: FunctionGraph, feeds: _FeedUses, is_body: bool) -> FunctionGraph:
     """Returns the function with its feed uses ordered."""
-    used = {node: found for node in graph.nodes if (found := feeds.of_node(graph, node))}
+    used = {node: feed_set for node in graph.nodes if (feed_set := feeds.of_node(graph, node))}
     order = _script_order(graph)
     added = _previous_uses([node for node in order if node in used], used)
-    elements = [node for node, found in used.items() if _dequeues(node, found, is_body)]
+    elements = [node for node, feed_set in used.items() if _dequeues(node, feed_set, is_body)]
     before = _needed_by(elements, added)
     for node in order:
         if node not in before and op_types.is_stateful(node.op) and not _waits_elsewhere(node):
@@ -139,8 +139,8 @@ def _previous_uses(order: Sequence[Node], used: Mapping[Node, frozenset[Feed]]) 
     last: dict[Feed, Node] = {}
     added: dict[Node, dict[Node, None]] = {}
     for node in order:
-        for kind, which in sorted(used[node], key=str):
-            feed = _ANY_INFEED if one_for_all and kind != _OUTFEED else (kind, which)
+        for kind, feed_id in sorted(used[node], key=str):
+            feed = _ANY_INFEED if one_for_all and kind != _OUTFEED else (kind, feed_id)
             if feed in last and last[feed] is not node:
                 added.setdefault(node, {})[last[feed]] = None
             last[feed] = node
@@ -150,14 +150,14 @@ def _previous_uses(order: Sequence[Node], used: Mapping[Node, frozenset[Feed]]) 
 def _needed_by(nodes: Iterable[Node], added: Mapping[Node, Mapping[Node, None]]) -> set[Node]:
     """Returns some ops and everything they depend on."""
     pending = list(nodes)
-    found = set(pending)
+    needed = set(pending)
     while pending:
         node = pending.pop()
         for predecessor in (*node.predecessors(), *added.get(node, ())):
-            if predecessor not in found:
-                found.add(predecessor)
+            if predecessor not in needed:
+                needed.add(predecessor)
                 pending.append(predecessor)
-    return found
+    return needed
 
 
 def _changed(node: Node, controls: Iterable[Node], uses_feeds: bool) -> node_def_pb2.NodeDef:

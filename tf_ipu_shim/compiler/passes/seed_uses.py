@@ -71,9 +71,13 @@ class SeedUses:
         return any(self._is_computed(function, function.returns[index]) for function in called)
 
     def _follow_inputs(self, graph: FunctionGraph, node: Node) -> None:
-        known = _COMPILE_TIME_INPUTS.get(node.op, ())
+        compile_time_inputs = _COMPILE_TIME_INPUTS.get(node.op, ())
         for place, tensor_name in enumerate(node.inputs):
-            if place not in known and graph.type_of(tensor_name) in _TYPES and (node.op, place) != _concat_axis(node):
+            if (
+                place not in compile_time_inputs
+                and graph.type_of(tensor_name) in _TYPES
+                and (node.op, place) != _concat_axis(node)
+            ):
                 self._add_input(graph, node, place)
 
     def _add_input(self, graph: FunctionGraph, node: Node, place: int) -> None:

@@ -87,7 +87,7 @@ _CATEGORIES = {
 def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], initializer: str) -> None:
     renamed: dict[str, str] = {}
 
-    def made(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
+    def replace(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         if node.op == vocabulary.OUTFEED_ENQUEUE and node.op in meant:
             return [_no_op(node)]
         if node.op in meant:
@@ -102,7 +102,7 @@ def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], i
         copy = copy_node(node.proto, [renamed.get(tensor_name, tensor_name) for tensor_name in node.proto.input])
         return [copy]
 
-    graph.rewrite(made)
+    graph.rewrite(replace)
     graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
     graph.drop_unused(vocabulary.ITERATOR)
 

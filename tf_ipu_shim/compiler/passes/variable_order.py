@@ -19,7 +19,7 @@ def access_orders(graph: FunctionGraph) -> dict[str, list[str]]:
     """Maps nodes to control inputs that order accesses to each variable, with reads between writes."""
     written: dict[str, str] = {}  # the last op that may have written to a variable
     read: dict[str, list[str]] = {}  # the ops that read it since
-    found: dict[str, list[str]] = {}
+    controls_of: dict[str, list[str]] = {}
     for node in graph.nodes:
         variables = [
             tensor_name
@@ -33,23 +33,23 @@ def access_orders(graph: FunctionGraph) -> dict[str, list[str]]:
             else:
                 before.extend(read.pop(variable, ()))
                 written[variable] = node.name
-            found.setdefault(node.name, []).extend(f"^{name}" for name in before)
-    return found
+            controls_of.setdefault(node.name, []).extend(f"^{name}" for name in before)
+    return controls_of
 
 
 def order_variable_accesses(program: LoweredProgram) -> LoweredProgram:
     """Returns the program whose XLA programs access variables in script order."""
     functions = {function.signature.name: function for function in program.functions}
-    found = {name: ordered for name, function in functions.items() if (ordered := _calling_orders(function))}
+    orders = {name: ordered for name, function in functions.items() if (ordered := _calling_orders(function))}
 
     def change(function: function_pb2.FunctionDef, _: str) -> None:
-        controls = found.get(function.signature.name, {})
+        controls = orders.get(function.signature.name, {})
         for node in function.node_def:
             node.input.extend(
                 tensor_name for tensor_name in controls.get(node.name, ()) if tensor_name not in node.input
             )
 
-    return rewrite_functions(program, callers_of(found, functions), change) if found else program
+    return rewrite_functions(program, callers_of(orders, functions), change) if orders else program
 
 
 def _calling_orders(function: function_pb2.FunctionDef) -> dict[str, list[str]]:

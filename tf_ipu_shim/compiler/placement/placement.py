@@ -213,30 +213,30 @@ class Placer:
         self, graph: FunctionGraph, constants: set[Node], fixed: Mapping[Node, Location]
     ) -> dict[Node, Location]:
         """Assigns shards to ops without annotation by forward and backward sweeps, in linear time."""
-        found = dict(fixed)
-        waiting = [node for node in graph.nodes if node not in found and node not in constants]
+        locations = dict(fixed)
+        waiting = [node for node in graph.nodes if node not in locations and node not in constants]
         while waiting:
             before = len(waiting)
             for ordered in (waiting, list(reversed(waiting))):
                 for node in ordered:
-                    if node not in found:
-                        location = self._from_neighbours(node, found)
+                    if node not in locations:
+                        location = self._from_neighbours(node, locations)
                         if location is not None:
-                            found[node] = location
-            waiting = [node for node in waiting if node not in found]
+                            locations[node] = location
+            waiting = [node for node in waiting if node not in locations]
             if len(waiting) == before:  # what is left hangs together with no sharded op
-                found.update(dict.fromkeys(waiting, _FIRST))
+                locations.update(dict.fromkeys(waiting, _FIRST))
                 break
-        return {node: found[node] for node in graph.nodes if node in found}
+        return {node: locations[node] for node in graph.nodes if node in locations}
 
-    def _from_neighbours(self, node: Node, found: Mapping[Node, Location]) -> Location | None:
+    def _from_neighbours(self, node: Node, locations: Mapping[Node, Location]) -> Location | None:
         if node.op not in vocabulary.SHAPE_QUERIES:
             for user in node.users:
-                location = found.get(user)
+                location = locations.get(user)
                 if location is not None and location.shard is not None and node in user.producers:
                     return location
         for tensor_name, producer in zip(node.inputs, node.producers):
-            location = None if producer is None else found.get(producer)
+            location = None if producer is None else locations.get(producer)
             if producer is not None and location is MULTI_SHARD:
                 location = self._result_location(producer, tensor_name)
             if location is not None and location.shard is not None:

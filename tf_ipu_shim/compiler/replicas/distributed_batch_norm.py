@@ -122,7 +122,7 @@ def _normalised(
 
 def _gradients(group: _Group, epsilon: float, dy: Any, x: Any, scale: Any, mean: Any, variance: Any) -> list[Any]:
     """Computes the gradients; those of scale and offset are this replica's, an optimizer reduces them."""
-    slopes, values = (math_ops.cast(each, dtypes.float32) for each in (dy, x))
+    slopes, values = (math_ops.cast(tensor, dtypes.float32) for tensor in (dy, x))
     inverse = math_ops.rsqrt(variance + epsilon)
     normal = (values - group.as_channels(mean)) * group.as_channels(inverse)
     of_offset, of_scale = group.sum(slopes), group.sum(slopes * normal)

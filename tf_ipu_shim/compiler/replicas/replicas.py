@@ -132,23 +132,23 @@ def make_replicas(
     graphs = [functions[name] for name in functions.reached()]
     shards = 1 + max((shard for graph in graphs for shard in _used_shards(graph)), default=0)
     pipelined = any(_is_in_order(pipeline) for graph in graphs for pipeline in _pipelines(graph))
-    each = selection.ipus_of_replica(shards, num_ipus)
-    count = num_ipus // each
+    ipus_each = selection.ipus_of_replica(shards, num_ipus)
+    count = num_ipus // ipus_each
     chips = tuple(map(Chip, range(num_ipus)))
     if count < 2 or all(graph.ops.isdisjoint(_REPLICA_DEPENDENT) for graph in graphs):
         # The IPUs of replicas that do not run, or that no shard is on, keep their places.
         ipus_per_replica = num_ipus if num_ipus % shards else shards
         (used,) = selection.shard_ipus(chips[:ipus_per_replica], order, pipelined=pipelined)
         return [Replica(shards=num_ipus, group=group, chips=(*used, *chips[ipus_per_replica:]), share=share)]
-    if num_ipus % each:
+    if num_ipus % ipus_each:
         raise errors_impl.InvalidArgumentError(
             None,
             None,
             f"A program of {shards} shards cannot be replicated over {num_ipus} IPUs: their number has to be a "
-            f"multiple of {each}. Select {each * count} IPUs for {count} replicas, or {each} for one.",
+            f"multiple of {ipus_each}. Select {ipus_each * count} IPUs for {count} replicas, or {ipus_each} for one.",
         )
     of_replicas = selection.shard_ipus(chips, order, pipelined=pipelined, replicas=count)
-    return [Replica(index, count, each, group, own, share) for index, own in enumerate(of_replicas)]
+    return [Replica(index, count, ipus_each, group, own, share) for index, own in enumerate(of_replicas)]
 
 
 def _used_shards(graph: FunctionGraph) -> Iterator[Shard]:

@@ -65,14 +65,14 @@ def with_kernel_results(program: LoweredProgram, runs_by_one_dnn: IsOneDnn) -> L
             return False
         return node.op not in _AS_ONE_DNN or runs_by_one_dnn(node)
 
-    found = [name for name, function in functions.items() if any(map(differs, function.node_def))]
-    if not found:
+    affected = [name for name, function in functions.items() if any(map(differs, function.node_def))]
+    if not affected:
         return program
     branches: list[function_pb2.FunctionDef] = []
-    made = rewrite_functions(
-        program, callers_of(found, functions), lambda function, _: _rewrite(function, differs, branches)
+    rewritten = rewrite_functions(
+        program, callers_of(affected, functions), lambda function, _: _rewrite(function, differs, branches)
     )
-    return dataclasses.replace(made, functions=[*made.functions, *branches])
+    return dataclasses.replace(rewritten, functions=[*rewritten.functions, *branches])
 
 
 class Original:
@@ -95,32 +95,32 @@ class Original:
         copy.attr.pop("_output_shapes", None)
         copy.input[:] = [f"given_{index}:0" for index in range(len(inputs))]
         taken = {f"given_{index}:0": tensor for index, tensor in enumerate(inputs)}
-        (made,) = importer.import_graph_def(
+        (operation,) = importer.import_graph_def(
             graph_pb2.GraphDef(node=[copy]), input_map=taken, return_elements=["original"], name=""
         )
-        return list(made.outputs)
+        return list(operation.outputs)
 
     def either(self, condition: Any, inputs: Arguments, *builds: Callable[[Arguments], Any]) -> Any:
         """Returns the tensor of one of two functions: of the first if the condition is true."""
         names = [self._branch(build, inputs) for build in builds]
         kind = op_types.output_types(self._node)
-        (made,) = gen_functional_ops.stateless_if(
+        (result,) = gen_functional_ops.stateless_if(
             cond=condition,
             input=list(inputs),
             Tout=[dtypes.as_dtype(kind_name) for types in kind.values() for kind_name in types],
             then_branch=attr_value_pb2.NameAttrList(name=names[0]),
             else_branch=attr_value_pb2.NameAttrList(name=names[1]),
         )
-        return made
+        return result
 
     def _branch(self, build: Callable[[Arguments], Any], inputs: Arguments) -> str:
         with ops.Graph().as_default() as graph:
             arguments = [array_ops.placeholder(operand.dtype) for operand in inputs]
             results = [build(arguments)]
-            made = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), arguments, results)
-        made.signature.name = f"{self._node.op}_{build.__name__}_{next(_serial)}"
-        self._branches.append(made)
-        return made.signature.name
+            branch = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), arguments, results)
+        branch.signature.name = f"{self._node.op}_{build.__name__}_{next(_serial)}"
+        self._branches.append(branch)
+        return branch.signature.name
 
 
 def _rewrite(
@@ -246,9 +246,9 @@ def _arg_min(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any])
 
 def _max_pool(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:
     """NaN is ignored, and a window starts from the least number."""
-    value, *others = inputs
+    value, *other_inputs = inputs
     least = _float(-_MAXIMUM[value.dtype.as_datatype_enum], value.dtype)
-    return original(array_ops.where_v2(value > least, value, least), *others)
+    return original(array_ops.where_v2(value > least, value, least), *other_inputs)
 
 
 def _softmax(_: node_def_pb2.NodeDef, original: Original, inputs: Sequence[Any]) -> list[Any]:

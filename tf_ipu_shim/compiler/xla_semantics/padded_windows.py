@@ -69,11 +69,11 @@ def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
     kind = beside.dtype
     zero = array_ops.constant(0.0, kind)
 
-    def number(condition: Any) -> Any:
+    def as_number(condition: Any) -> Any:
         return math_ops.cast(condition, kind)
 
     def there(*products: tuple[Any, Any]) -> Any:
-        return sum((convolve(number(lhs), number(rhs)) for lhs, rhs in products), zero) > zero
+        return sum((convolve(as_number(lhs), as_number(rhs)) for lhs, rhs in products), zero) > zero
 
     is_nan, is_infinite = math_ops.is_nan(beside), math_ops.is_inf(beside)
     plus, minus = math_ops.logical_and(is_infinite, beside > zero), math_ops.logical_and(is_infinite, beside < zero)
@@ -82,7 +82,7 @@ def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
     has_nan = there((is_nan, array_ops.ones_like(no_sign)), (is_infinite, no_sign))
     has_plus, has_minus = there((plus, above), (minus, below)), there((plus, below), (minus, above))
     infinity = array_ops.constant(float("inf"), kind)
-    zeros = array_ops.zeros_like(number(has_nan))
+    zeros = array_ops.zeros_like(as_number(has_nan))
     added = array_ops.where_v2(has_plus, infinity, zeros) + array_ops.where_v2(has_minus, -infinity, zeros)
     added = array_ops.where_v2(has_nan, array_ops.constant(float("nan"), kind), added)
     lhs = array_ops.constant(1.0, kind)

@@ -50,18 +50,18 @@ def with_barriers(program: LoweredProgram) -> LoweredProgram:
         if node.op in vocabulary.CALLS
         for _, called in op_types.function_values(node)
     }
-    found = {name: edges for name, definition in functions.items() if (edges := _edges(definition, name in called))}
-    if found and any(
+    edges_of = {name: edges for name, definition in functions.items() if (edges := _edges(definition, name in called))}
+    if edges_of and any(
         node.op.startswith(_RANDOM_PREFIXES) for function in functions.values() for node in function.node_def
     ):
-        found = _without_constants(found, functions)
+        edges_of = _without_constants(edges_of, functions)
 
     def change(function: function_pb2.FunctionDef, _: str) -> None:
-        edges = found.get(function.signature.name)
+        edges = edges_of.get(function.signature.name)
         if edges:
             _put_between(function, edges)
 
-    return rewrite_functions(program, callers_of(found, functions), change) if found else program
+    return rewrite_functions(program, callers_of(edges_of, functions), change) if edges_of else program
 
 
 def _edges(function: function_pb2.FunctionDef, is_called: bool) -> dict[str, set[str]]:
@@ -80,7 +80,7 @@ def _edges(function: function_pb2.FunctionDef, is_called: bool) -> dict[str, set
 
 
 def _without_constants(
-    found: Mapping[str, dict[str, set[str]]], functions: Mapping[str, function_pb2.FunctionDef]
+    edges_of: Mapping[str, dict[str, set[str]]], functions: Mapping[str, function_pb2.FunctionDef]
 ) -> dict[str, dict[str, set[str]]]:
     computed = folded_ops(functions)
     remaining = {
@@ -88,7 +88,7 @@ def _without_constants(
             name: {tensor_name for tensor_name in tensor_names if producer_name(tensor_name) not in computed[function]}
             for name, tensor_names in edges.items()
         }
-        for function, edges in found.items()
+        for function, edges in edges_of.items()
     }
     return {function: edges for function, edges in remaining.items() if any(edges.values())}
 

@@ -93,9 +93,9 @@ def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.F
         else:
             moves = node.op in _MOVES
             step = (moved or moves, at_once if node.op in vocabulary.IDENTITIES else moves)
-            further = {(operand, *step) for operand in data_inputs(node)} - seen
-            seen |= further
-            pending.extend(further)
+            unseen = {(operand, *step) for operand in data_inputs(node)} - seen
+            seen |= unseen
+            pending.extend(unseen)
     return False
 
 

@@ -41,13 +41,15 @@ def call_of(node: node_def_pb2.NodeDef) -> bytes:
 
 def _tensors(
     node: node_def_pb2.NodeDef,
-    what: str,
+    title: str,
     types: Sequence[int],
     shapes: Sequence[tensor_shape_pb2.TensorShapeProto],
 ) -> list[str]:
     if len(types) != len(shapes):
         raise errors.InvalidArgumentError(
-            None, None, f"{node.name} has {len(types)} {what.lower()}s and {len(shapes)} shapes; expected one for each."
+            None,
+            None,
+            f"{node.name} has {len(types)} {title.lower()}s and {len(shapes)} shapes; expected one for each.",
         )
     described = []
     for index, (kind, shape) in enumerate(zip(types, shapes)):
@@ -56,7 +58,7 @@ def _tensors(
             raise errors.InvalidArgumentError(
                 None,
                 None,
-                f"{what} {index} of {node.name} has a shape that is not known when the program is compiled; expected "
+                f"{title} {index} of {node.name} has a shape that is not known when the program is compiled; expected "
                 "every dimension, as Poplar's graph needs them. Give the tensor a static shape, for instance with "
                 "tf.ensure_shape, and batches with drop_remainder=True.",
             )

@@ -83,12 +83,12 @@ class _Link:
         self.frames = summary.format() if summary or relation else formatted.stack.format()
         self.message = message
         self.changed = len(summary) < len(formatted.stack)
-        text = _text(error)
-        if text is None or isinstance(error, SyntaxError):
+        error_message = _text(error)
+        if error_message is None or isinstance(error, SyntaxError):
             return
-        frames, plain_message = error_texts.split_frames(error_texts.clean(text))
-        hint = error_hints.hint(error, text)
-        if frames or hint or plain_message != text:
+        frames, plain_message = error_texts.split_frames(error_texts.clean(error_message))
+        hint = error_hints.hint(error, error_message)
+        if frames or hint or plain_message != error_message:
             self.frames = [*self.frames, *frames]
             self.message = [_named(error, plain_message + hint)]
             self.changed = True
@@ -147,13 +147,13 @@ def _text(error: BaseException) -> str | None:
         return None
 
 
-def _named(error: BaseException, text: str) -> str:
+def _named(error: BaseException, message: str) -> str:
     kind = type(error)
     if kind.__qualname__ == "MultilineMessageKeyError":  # autograph's own
         kind = KeyError
     module, name = kind.__module__, kind.__qualname__
     name = name if module in ("builtins", "__main__") else f"{module}.{name}"
-    return f"{name}: {text}\n" if text else f"{name}\n"
+    return f"{name}: {message}\n" if message else f"{name}\n"
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:

@@ -129,20 +129,20 @@ _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
 )
 
 
-def hint(error: BaseException, text: str) -> str:
+def hint(error: BaseException, message: str) -> str:
     """Returns a hint, where neither TensorFlow nor Python gives one."""
     for kind, pattern, advice in _HINTS:
-        match = pattern.search(text) if isinstance(error, kind) else None
+        match = pattern.search(message) if isinstance(error, kind) else None
         if match:
             return advice.format(**match.groupdict())
-    if isinstance(error, TypeError) and (suggestion := unknown_keywords.suggestion(error, text)):
+    if isinstance(error, TypeError) and (suggestion := unknown_keywords.suggestion(error, message)):
         return f"\n{suggestion}"
-    found = _NO_GRADIENT.match(text) if isinstance(error, LookupError) else None
-    if found:
-        return _NO_GRADIENT_HINT.format(op=found["op"], made=_differentiated(error))
+    no_gradient = _NO_GRADIENT.match(message) if isinstance(error, LookupError) else None
+    if no_gradient:
+        return _NO_GRADIENT_HINT.format(op=no_gradient["op"], made=_differentiated(error))
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _OTHER_FRAMEWORKS:
         return _OTHER_FRAMEWORK_HINT.format(name=error.name)
-    if isinstance(error, (RuntimeError, TypeError)) and _NO_GRAPH.search(text) and _is_eager():
+    if isinstance(error, (RuntimeError, TypeError)) and _NO_GRAPH.search(message) and _is_eager():
         return _NO_GRAPH_HINT
     return _old_name_hint(error)
 

@@ -52,7 +52,7 @@ def clean(message: str) -> str:
     cleaned = _PLACER.sub("", "\n".join(lines)).split("\n")
     text = _only_root("\n".join(_script_frames(cleaned)).strip())
     text = _OUT_OF_SCOPE.sub(
-        "", _DEBUG.sub("", _MIXED.sub(lambda found: _OBJECT.sub(r"\1", found[0]), _without_repetition(text)))
+        "", _DEBUG.sub("", _MIXED.sub(lambda match: _OBJECT.sub(r"\1", match[0]), _without_repetition(text)))
     )
     text = re.sub(r"\n{3,}", "\n\n", text)
     if users and not re.search(r"\S+\.py:\d+|File \"", text):
@@ -60,25 +60,25 @@ def clean(message: str) -> str:
     return text
 
 
-def split_frames(text: str) -> tuple[list[str], str]:
+def split_frames(error_message: str) -> tuple[list[str], str]:
     """Separates autograph's frames from the rest of a message.
 
     Example:
         >>> split_frames('in user code:\\n\\n    File "a.py", line 3, in f  *\\n        g()\\n\\n    KeyError: 1')
         (['  File "a.py", line 3, in f\\n', '    g()\\n'], '1')
     """
-    found = _IN_USER_CODE.match(text)
-    if found is None:
-        return [], text
+    match = _IN_USER_CODE.match(error_message)
+    if match is None:
+        return [], error_message
     frames, hidden = [], False
-    for line in found["frames"].split("\n"):
+    for line in match["frames"].split("\n"):
         frame = _FRAME.match(line)
         hidden = script_files.is_of_called_package(frame["file"]) if frame else hidden
         if not hidden:
             frames.append(_MARK.sub("", line[2:]) if frame else f"    {line.strip()}")
-    inner, message = split_frames("\n".join(line.removeprefix("    ") for line in found["said"].split("\n")).strip())
-    text = "\n".join(filter(None, (found["before"].strip(), message, found["after"].strip())))
-    return [*(f"{line}\n" for line in frames if line.strip()), *inner], text
+    inner, message = split_frames("\n".join(line.removeprefix("    ") for line in match["said"].split("\n")).strip())
+    error_message = "\n".join(filter(None, (match["before"].strip(), message, match["after"].strip())))
+    return [*(f"{line}\n" for line in frames if line.strip()), *inner], error_message
 
 
 def _split_locations(lines: list[str]) -> tuple[list[str], list[str]]:
@@ -106,9 +106,9 @@ def _only_root(text: str) -> str:
         return text
     roots: list[str] = []
     for line in lines:
-        while found := _ROOT.match(line):
+        while match := _ROOT.match(line):
             roots.append("")
-            line = found["text"]
+            line = match["text"]
         if _ROOTS.match(line):
             continue
         if roots:
@@ -144,11 +144,11 @@ def _script_frames(lines: list[str]) -> Iterator[str]:
 
 def _without_repetition(text: str) -> str:
     """Removes the message that Python repeats after a traceback."""
-    found = _OF_PYTHON.search(text)
-    if found is None:
+    match = _OF_PYTHON.search(text)
+    if match is None:
         return text
-    message, rest = found["said"].rstrip(), found["rest"]
+    message, rest = match["said"].rstrip(), match["rest"]
     for repeated in (message, message.partition(":")[0]):
         if rest == repeated or rest.startswith(f"{repeated}\n"):
-            return "\n".join([message, found["frames"].strip("\n"), rest[len(repeated) :].strip()]).rstrip()
+            return "\n".join([message, match["frames"].strip("\n"), rest[len(repeated) :].strip()]).rstrip()
     return text

@@ -26,7 +26,7 @@ def remember(layer: Any) -> None:
         code = frame.f_code
         if script_files.is_users(code.co_filename) and not _is_constructor_of(layer, frame):
             object.__setattr__(layer, _LINE, f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}")
-            alive = [other for other in _made.get(layer.name, ()) if other() not in (None, layer)]
+            alive = [reference for reference in _made.get(layer.name, ()) if reference() not in (None, layer)]
             _made[layer.name] = [*alive, weakref.ref(layer)]
             return
         frame = frame.f_back  # type: ignore[assignment]
@@ -62,7 +62,9 @@ def line_of(name: str, graph: Any = None) -> str | None:
         scope = "/".join(parts[:end])
         if scope in scopes:
             return scopes[scope]
-        lines = {getattr(layer, _LINE) for other in _made.get(parts[end - 1], ()) if (layer := other()) is not None}
+        lines = {
+            getattr(layer, _LINE) for reference in _made.get(parts[end - 1], ()) if (layer := reference()) is not None
+        }
         if lines:
             return lines.pop() if len(lines) == 1 else None
     return None

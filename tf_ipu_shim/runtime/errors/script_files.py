@@ -109,9 +109,14 @@ def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
         source_map = getattr(factory, "source_map", None) or {}
         if getattr(getattr(factory, "module", None), "__file__", None) != file:
             continue
-        for place, found in source_map.items():
+        for place, origin_info in source_map.items():
             if place.lineno == line:
-                return found.loc.filename, found.loc.lineno, found.function_name or "<module>", found.source_code_line
+                return (
+                    origin_info.loc.filename,
+                    origin_info.loc.lineno,
+                    origin_info.function_name or "<module>",
+                    origin_info.source_code_line,
+                )
     return None
 
 

@@ -14,15 +14,15 @@ _UNKNOWN = re.compile(r"(?P<call>[\w.]+)\(\) got an unexpected keyword argument 
 _PACKAGES = ("tf_ipu_shim.frontend.", "tf_ipu_shim.api.", "tf_ipu_shim.configuration.", "tf_ipu_shim.legacy.")
 
 
-def suggestion(error: TypeError, text: str) -> str:
+def suggestion(error: TypeError, message: str) -> str:
     """Returns a sentence with the argument that was probably meant; empty for a call that is not ours."""
-    found = _UNKNOWN.search(text)
-    if found is None or _is_users(error, found["call"]):
+    match = _UNKNOWN.search(message)
+    if match is None or _is_users(error, match["call"]):
         return ""
-    for function in _functions(found["call"]):
-        known = keywords.names_of(function)
-        if known is not None and found["name"] not in known:
-            return keywords.sentence(found["call"].removesuffix(".__init__"), found["name"], known)
+    for function in _functions(match["call"]):
+        parameters = keywords.names_of(function)
+        if parameters is not None and match["name"] not in parameters:
+            return keywords.sentence(match["call"].removesuffix(".__init__"), match["name"], parameters)
     return ""
 
 
@@ -37,12 +37,12 @@ def _is_users(error: TypeError, call: str) -> bool:
 
 def _functions(call: str) -> Iterator[Callable[..., Any]]:
     """Our functions and methods of that qualified name that are loaded."""
-    first, *further = call.split(".")
+    first, *attributes = call.split(".")
     for name, module in list(sys.modules.items()):
-        thing = vars(module).get(first) if name.startswith(_PACKAGES) else None
-        if not str(getattr(thing, "__module__", "")).startswith(_PACKAGES):
+        candidate = vars(module).get(first) if name.startswith(_PACKAGES) else None
+        if not str(getattr(candidate, "__module__", "")).startswith(_PACKAGES):
             continue
-        for part in further:
-            thing = getattr(thing, part, None)
-        if callable(thing):
-            yield thing
+        for part in attributes:
+            candidate = getattr(candidate, part, None)
+        if callable(candidate):
+            yield candidate

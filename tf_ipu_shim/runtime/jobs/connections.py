@@ -216,7 +216,7 @@ def _split(address: str) -> tuple[str, int]:
 
 def _addresses(host: str) -> Sequence[str]:
     """Returns the addresses of a machine, by number."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    return [str(info[4][0]) for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
 def _family(host: str) -> socket.AddressFamily:

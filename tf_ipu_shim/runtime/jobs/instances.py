@@ -91,9 +91,9 @@ def device_id(instance: Instance, num_ipus: int) -> int:
     """Returns the Poplar device of an instance, disjoint from other instances on the machine."""
     system = systems.current()
     devices = system.devices_with(num_ipus)
-    text = os.environ.get(FIRST_DEVICE, "")
-    if text.isdecimal() and num_ipus == instance.num_ipus:
-        devices = devices[int(text) :]
+    setting = os.environ.get(FIRST_DEVICE, "")
+    if setting.isdecimal() and num_ipus == instance.num_ipus:
+        devices = devices[int(setting) :]
     if instance.local_index >= len(devices):
         raise ValueError(
             f"Instance {instance.index} needs a device of {num_ipus} IPUs of its own, and system {system.name} of "
@@ -132,7 +132,7 @@ def share_of_programs(options: Any) -> tuple[int, int, str]:
 
 
 def _number(variable: str, default: int) -> int:
-    text = os.environ.get(variable, "")
-    if text and not (text.isdecimal() and int(text) > 0):
-        raise ValueError(f"{variable} must be a number above 0; it is {text!r}. Set it to a number above 0.")
-    return int(text) if text else default
+    setting = os.environ.get(variable, "")
+    if setting and not (setting.isdecimal() and int(setting) > 0):
+        raise ValueError(f"{variable} must be a number above 0; it is {setting!r}. Set it to a number above 0.")
+    return int(setting) if setting else default

@@ -102,11 +102,11 @@ def _launcher(environment: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def _configured_addresses(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
-    text = environment.get(ADDRESSES, "")
-    addresses = tuple(address.strip() for address in text.split(",") if address.strip())
+    setting = environment.get(ADDRESSES, "")
+    addresses = tuple(address.strip() for address in setting.split(",") if address.strip())
     if addresses and (len(addresses) != size or not all(_is_address(address) for address in addresses)):
         raise ValueError(
-            f'{ADDRESSES} must be {size} times "host:port", separated by commas; it is {text!r}.'
+            f'{ADDRESSES} must be {size} times "host:port", separated by commas; it is {setting!r}.'
             " Write one address for each process."
         )
     return addresses
@@ -127,9 +127,9 @@ def _of_step(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
         return ()
     tasks = _expanded(environment, "SLURM_STEP_TASKS_PER_NODE", 'tasks of each node such as "4(x2),1"', expand_tasks)
     if len(tasks) != len(nodes) or sum(tasks) != size:
-        text = environment.get("SLURM_STEP_TASKS_PER_NODE", "")
+        setting = environment.get("SLURM_STEP_TASKS_PER_NODE", "")
         raise ValueError(
-            f"The tasks of a SLURM step: SLURM_STEP_TASKS_PER_NODE is {text!r}; expected {size} tasks "
+            f"The tasks of a SLURM step: SLURM_STEP_TASKS_PER_NODE is {setting!r}; expected {size} tasks "
             f"(SLURM_STEP_NUM_TASKS) on {len(nodes)} nodes (SLURM_STEP_NODELIST). Start the script with srun, or set "
             f"{ADDRESSES}."
         )
@@ -142,13 +142,13 @@ def _expanded(
     environment: Mapping[str, str], variable: str, expected: str, expand: Callable[[str], list[Any]]
 ) -> list[Any]:
     """Expands one of SLURM's compact forms; empty if the variable is not set."""
-    text = environment.get(variable, "")
+    setting = environment.get(variable, "")
     try:
-        return expand(text) if text else []
+        return expand(setting) if setting else []
     except ValueError as error:
         raise ValueError(
-            f"The nodes of a SLURM step: {variable} is {text!r}; expected {expected}. Start the script with srun, or "
-            f"set {ADDRESSES}."
+            f"The nodes of a SLURM step: {variable} is {setting!r}; expected {expected}. Start the script with srun, "
+            f"or set {ADDRESSES}."
         ) from error
 
 
@@ -178,8 +178,8 @@ def _moved(address: str) -> str:
             f"TF_CONFIG: a worker's address must be host:port; it is {address!r}. Write each address as host:port."
         )
     host, _, port = address.rpartition(":")
-    other = int(port) + _PORTS_AWAY
-    return f"{host}:{other if other < 65536 else int(port) - _PORTS_AWAY}"
+    moved_port = int(port) + _PORTS_AWAY
+    return f"{host}:{moved_port if moved_port < 65536 else int(port) - _PORTS_AWAY}"
 
 
 def _on_this_machine(addresses: tuple[str, ...], rank: int) -> tuple[int, int]:
@@ -194,7 +194,7 @@ def _machine(address: str) -> str:
 
 
 def _number(environment: Mapping[str, str], variable: str, default: int) -> int:
-    text = environment.get(variable, "") if variable else ""
-    if text and not text.isdecimal():
-        raise ValueError(f"{variable} must be a number; it is {text!r}. Set it to a number.")
-    return int(text) if text else default
+    setting = environment.get(variable, "") if variable else ""
+    if setting and not setting.isdecimal():
+        raise ValueError(f"{variable} must be a number; it is {setting!r}. Set it to a number.")
+    return int(setting) if setting else default

@@ -38,7 +38,7 @@ class Waits:
     """
 
     def __init__(self, size: int, rank: int, seconds: float, ask: Callable[[int, float], _State | None]) -> None:
-        self._others = [other for other in range(size) if other != rank]
+        self._others = [other_rank for other_rank in range(size) if other_rank != rank]
         self._ask_one = ask
         self._tick = min(_LONGEST_TICK, seconds / 4)
         self._lock = threading.Lock()
@@ -75,7 +75,7 @@ class Waits:
         """Describes which processes have not reached a collective, and what they do."""
         self._ask()
         descriptions = [(rank, _describe(call, *self._heard[rank])) for rank in self._others]
-        late = [f" Rank {rank} {text}." for rank, text in descriptions if text]
+        late = [f" Rank {rank} {state}." for rank, state in descriptions if state]
         return "".join(late) or " The others have come to it, too early or by now."
 
     def was_waiting_in(self, rank: int, call: str) -> bool:
