@@ -135,11 +135,11 @@ def _variable_names(graph: Any) -> Iterator[tuple[int, str]]:
     while graph is not None:
         # `FuncGraph.variables` only has the graph's own; variables that its functions read are noted here.
         watched = tf_graphs.watched_variables(graph)
-        known = {id(variable.handle): variable.name.split(":")[0] for variable in watched}
-        yield from known.items()
+        name_of = {id(variable.handle): variable.name.split(":")[0] for variable in watched}
+        yield from name_of.items()
         for outer, inner in getattr(graph, "captures", ()):
-            if id(outer) in known:
-                yield id(inner), known[id(outer)]
+            if id(outer) in name_of:
+                yield id(inner), name_of[id(outer)]
         graph = getattr(graph, "outer_graph", None)
 
 

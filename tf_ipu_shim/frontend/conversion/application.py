@@ -169,4 +169,4 @@ def _without_outer_controls(part: Any) -> Any:
 
 def _stage_function(graph_def: Any, part: stage_functions.StagePart) -> Callable[..., Any]:
     function = stage_functions.stage_function(graph_def, part)
-    return lambda *given: function(*given)
+    return lambda *inputs: function(*inputs)

@@ -48,9 +48,9 @@ def load(directory: str, tags: Sequence[str], signature_key: str) -> FrozenGraph
 def freeze(session: Any, meta_graph_def: Any, signature_key: str) -> FrozenGraph:
     """Makes constants of the variables that a session has."""
     if signature_key not in meta_graph_def.signature_def:
-        found = ", ".join(key for key in meta_graph_def.signature_def if not key.startswith("__")) or "none"
+        signatures = ", ".join(key for key in meta_graph_def.signature_def if not key.startswith("__")) or "none"
         raise ValueError(
-            f"There is no signature {signature_key!r}; expected one of {found}. Name one with "
+            f"There is no signature {signature_key!r}; expected one of {signatures}. Name one with "
             "input_saved_model_signature_key."
         )
     signature_def = meta_graph_def.signature_def[signature_key]

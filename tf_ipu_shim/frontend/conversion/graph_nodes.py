@@ -64,14 +64,14 @@ def nodes_by_name(graph_def: Any) -> dict[str, Any]:
 
 def ancestors(nodes: dict[str, Any], names: Iterable[str]) -> set[str]:
     """Returns the named nodes and all that they need, control inputs included; names of no node are left out."""
-    found: set[str] = set()
+    visited: set[str] = set()
     pending = [name for name in names if name in nodes]
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
+        if name not in visited:
+            visited.add(name)
             pending += [node_name(input_name) for input_name in nodes[name].input if node_name(input_name) in nodes]
-    return found
+    return visited
 
 
 def subgraph(graph_def: Any, names: set[str]) -> Any:

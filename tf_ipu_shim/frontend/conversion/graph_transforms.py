@@ -39,13 +39,14 @@ def TransformGraph(  # noqa: N802  # TensorFlow's name
     graph_def = type(input_graph_def)()
     graph_def.CopyFrom(input_graph_def)
     fed, fetched = ([name.split(":")[0] for name in names] for names in (inputs, outputs))
-    for text in transforms:
-        found = _CALL.match(text)
-        if found is None:
+    for transform_call in transforms:
+        match = _CALL.match(transform_call)
+        if match is None:
             raise ValueError(
-                f"{text!r} is no transform: expected a name, and its arguments in brackets. Write NAME(argument=value)."
+                f"{transform_call!r} is no transform: expected a name, and its arguments in brackets. "
+                "Write NAME(argument=value)."
             )
-        name, options = found.group(1), _parse_options(found.group(2) or "", text)
+        name, options = match.group(1), _parse_options(match.group(2) or "", transform_call)
         if name not in _TRANSFORMS:
             raise errors.UnsupportedError(
                 f"TransformGraph: {name!r} is not emulated, only {', '.join(sorted(_TRANSFORMS))}, which published "
@@ -55,9 +56,9 @@ def TransformGraph(  # noqa: N802  # TensorFlow's name
     return graph_def
 
 
-def _parse_options(text: str, transform: str) -> list[tuple[str, str]]:
+def _parse_options(arguments: str, transform: str) -> list[tuple[str, str]]:
     pairs = []
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
+    for part in filter(None, (piece.strip() for piece in arguments.split(","))):
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(

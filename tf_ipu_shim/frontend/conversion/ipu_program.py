@@ -105,8 +105,8 @@ def import_part(graph_def: Any, operands: dict[str, Any], outputs: Sequence[str]
         node.input[:] = [name for name in node.input if not graph_nodes.is_control(name) or name[1:] in inside]
     read = {graph_nodes.parse_tensor(name) for node in part.node for name in node.input}
     used = {name: tensor for name, tensor in operands.items() if graph_nodes.parse_tensor(name) in read}
-    found = v1.import_graph_def(part, input_map=used, return_elements=list(outputs), name="")
-    return list(found or [])
+    tensors = v1.import_graph_def(part, input_map=used, return_elements=list(outputs), name="")
+    return list(tensors or [])
 
 
 def _drop_outer_colocations(node: Any, node_names: Container[str]) -> None:
@@ -121,11 +121,11 @@ def _drop_outer_colocations(node: Any, node_names: Container[str]) -> None:
 
 
 def _check_no_frames(ipu: Any) -> None:
-    found = next((node for node in ipu.node if node.op.removeprefix("Ref") in vocabulary.FRAMES), None)
-    if found is not None:
+    frame_node = next((node for node in ipu.node if node.op.removeprefix("Ref") in vocabulary.FRAMES), None)
+    if frame_node is not None:
         raise ValueError(
-            f"{found.name} ({found.op}) is of a loop or condition that is no function, as TensorFlow 1 makes them, "
-            "which one program of all nodes cannot hold. Build and save the model with "
+            f"{frame_node.name} ({frame_node.op}) is of a loop or condition that is no function, as TensorFlow 1 "
+            "makes them, which one program of all nodes cannot hold. Build and save the model with "
             "tf.compat.v1.enable_control_flow_v2(), give excluded_nodes all nodes of the loop or condition, or leave "
             "out merge_subgraphs."
         )
@@ -133,17 +133,17 @@ def _check_no_frames(ipu: Any) -> None:
 
 def _find_nodes_after(host: Any, ipu: Any) -> Any:
     """Returns the part of the host's that needs what the IPU computes."""
-    found = {node.name for node in ipu.node}
+    after = {node.name for node in ipu.node}
     grew = True
     while grew:
         new = {
             node.name
             for node in host.node
-            if node.name not in found and any(graph_nodes.node_name(name) in found for name in node.input)
+            if node.name not in after and any(graph_nodes.node_name(name) in after for name in node.input)
         }
-        found |= new
+        after |= new
         grew = bool(new)
-    return graph_nodes.subgraph(host, found)
+    return graph_nodes.subgraph(host, after)
 
 
 def _check_not_interleaved(after: Any, ipu: Any) -> None:

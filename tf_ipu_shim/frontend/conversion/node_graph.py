@@ -75,6 +75,10 @@ def topological_order(graph: NodeGraph, names: Iterable[str], key: Callable[[str
             elif name not in finished:
                 open_.add(name)
                 waiting.append((name, True))
-                following = [other for other in graph[name] if other in pending and other not in finished]
-                waiting += [(other, False) for other in reversed(sorted(following, key=key) if key else following)]
+                following = [
+                    successor for successor in graph[name] if successor in pending and successor not in finished
+                ]
+                waiting += [
+                    (successor, False) for successor in reversed(sorted(following, key=key) if key else following)
+                ]
     return list(reversed(finished))

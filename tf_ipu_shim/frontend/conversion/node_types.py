@@ -16,13 +16,13 @@ _HOST = "CPU"
 
 def get_op_def(node: Any) -> Any:
     """Returns the definition of a node's op."""
-    found = op_def_registry.get(node.op)
-    if found is None:
+    op_def = op_def_registry.get(node.op)
+    if op_def is None:
         raise ValueError(
             f"The node {node.name} has the op {node.op}, which is not registered in this process: load the library "
             "that has it before the model is converted."
         )
-    return found
+    return op_def
 
 
 def get_attribute(node: Any, op_def: Any, name: str) -> Any:
@@ -79,23 +79,25 @@ def change_dtype(node: Any, source: int, target: int) -> Any | None:
 
 
 def _argument_dtypes(node: Any, op_def: Any, arguments: Iterable[Any]) -> list[int]:
-    found: list[int] = []
+    dtypes: list[int] = []
     for argument in arguments:
         if argument.type_list_attr:
-            found += get_attribute(node, op_def, argument.type_list_attr).list.type
+            dtypes += get_attribute(node, op_def, argument.type_list_attr).list.type
             continue
         count = get_attribute(node, op_def, argument.number_attr).i if argument.number_attr else 1
         dtype = get_attribute(node, op_def, argument.type_attr).type if argument.type_attr else argument.type
-        found += [dtype] * count
-    return found
+        dtypes += [dtype] * count
+    return dtypes
 
 
 def _has_kernel(node: Any, op_def: Any) -> bool:
-    found = [kernel for kernel in kernels.get_registered_kernels_for_op(node.op).kernel if kernel.device_type == _HOST]
-    if not found:  # an op of the plugin's, or one that has no kernel anywhere
+    cpu_kernels = [
+        kernel for kernel in kernels.get_registered_kernels_for_op(node.op).kernel if kernel.device_type == _HOST
+    ]
+    if not cpu_kernels:  # an op of the plugin's, or one that has no kernel anywhere
         return True
     types = {attr.name: get_attribute(node, op_def, attr.name) for attr in op_def.attr if attr.type == "type"}
-    return any(_accepts_dtypes(kernel, types) for kernel in found)
+    return any(_accepts_dtypes(kernel, types) for kernel in cpu_kernels)
 
 
 def _accepts_dtypes(kernel: Any, types: Mapping[str, Any]) -> bool:

@@ -80,12 +80,12 @@ class DtypeConversion:
 
 
 def _find_consumers(graph_def: Any) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    consumers: dict[str, list[Any]] = {}
     for node in graph_def.node:
         for name in node.input:
             if not graph_nodes.is_control(name):
-                found.setdefault(graph_nodes.node_name(name), []).append(node)
-    return found
+                consumers.setdefault(graph_nodes.node_name(name), []).append(node)
+    return consumers
 
 
 def _convert_signature(signature_def: Any, output_dtypes: dict[str, list[int]]) -> Any:

@@ -80,8 +80,8 @@ def _flops(graph: Any, operation: Any) -> int:
 
 
 def _num_elements(tensor: Any) -> int:
-    known = tensor.shape.rank is not None
-    return math.prod(1 if axis is None else axis for axis in tensor.shape.as_list()) if known else 1
+    has_rank = tensor.shape.rank is not None
+    return math.prod(1 if axis is None else axis for axis in tensor.shape.as_list()) if has_rank else 1
 
 
 def _num_bytes(tensor: Any) -> int:

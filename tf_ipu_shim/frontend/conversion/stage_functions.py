@@ -48,12 +48,12 @@ def split_into_stages(
     for index, inside in enumerate(insides):
         computed = [tensor for tensor in _read_tensors(nodes, inside, needs, outputs)]
         if index + 1 == len(insides):
-            gives = list(outputs)
+            stage_outputs = list(outputs)
         else:
             later = {tensor for need in needs[index + 1 :] for tensor in need} | set(outputs)
-            gives = [tensor for tensor in dict.fromkeys([*flowing, *computed]) if tensor in later]
-        stage_parts.append(StagePart(inside, flowing, gives))
-        flowing = gives
+            stage_outputs = [tensor for tensor in dict.fromkeys([*flowing, *computed]) if tensor in later]
+        stage_parts.append(StagePart(inside, flowing, stage_outputs))
+        flowing = stage_outputs
     return stage_parts
 
 
@@ -89,14 +89,14 @@ def stage_function(graph_def: Any, part: StagePart) -> Stage:
 
 def _shared_constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[str, int], fed: set[str]) -> set[str]:
     """Constants that a stage's nodes need; each stage has its own copy."""
-    found: set[str] = set()
+    shared: set[str] = set()
     pending = list(own)
     while pending:
         for input_name in map(graph_nodes.node_name, nodes[pending.pop()].input):
-            if input_name not in stages and input_name not in fed and input_name not in found:
-                found.add(input_name)
+            if input_name not in stages and input_name not in fed and input_name not in shared:
+                shared.add(input_name)
                 pending.append(input_name)
-    return found
+    return shared
 
 
 def _external_inputs(nodes: Mapping[str, Any], inside: set[str]) -> list[str]:

@@ -37,11 +37,11 @@ class GradientAccumulationReductionMethod(enum.Enum):
             >>> GradientAccumulationReductionMethod.parse("mean").name
             'MEAN'
         """
-        found = parse_member(cls, reduction_method)
-        if found is None:
+        method = parse_member(cls, reduction_method)
+        if method is None:
             raise ValueError(
                 f"Cannot parse {reduction_method} as one of GradientAccumulationReductionMethod. reduction_method must "
                 f"be set to one of GradientAccumulationReductionMethod.{', .'.join(cls.__members__)}. Pass one of "
                 "these."
             )
-        return found
+        return method

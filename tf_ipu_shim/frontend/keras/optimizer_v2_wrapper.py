@@ -189,18 +189,20 @@ class _OptimizerV2Wrapper(OptimizerV2):
     def _inner_from_config(config: dict[str, Any], custom_objects: Any) -> Any:
         kind, legacy = config.pop("inner_optimizer_type"), config.pop("inner_optimizer_legacy", True)
         inner = config.pop("inner_optimizer_config")
-        for known in (*(custom_objects or {}).values(), *_wrapper_classes(_OptimizerV2Wrapper)):
-            if getattr(known, "__name__", None) == kind:
-                return known.from_config(dict(inner))
+        for candidate in (*(custom_objects or {}).values(), *_wrapper_classes(_OptimizerV2Wrapper)):
+            if getattr(candidate, "__name__", None) == kind:
+                return candidate.from_config(dict(inner))
         optimizers = keras2.public_module().optimizers
         # Newer classes of the same names are in `experimental`, also where the public names mean those of 2.6.
-        found = getattr(optimizers.legacy if legacy else optimizers.experimental, kind, getattr(optimizers, kind, None))
-        if found is None:
+        optimizer_class = getattr(
+            optimizers.legacy if legacy else optimizers.experimental, kind, getattr(optimizers, kind, None)
+        )
+        if optimizer_class is None:
             raise ValueError(
                 f"There is no optimizer {kind!r} in Keras, and custom_objects must contain others. Add its "
                 "class to custom_objects."
             )
-        return found.from_config(dict(inner))
+        return optimizer_class.from_config(dict(inner))
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
@@ -215,7 +217,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
 
 
 def _wrapper_classes(kind: Any) -> list[Any]:
-    found: list[Any] = []
-    for each in kind.__subclasses__():
-        found += [each, *_wrapper_classes(each)]
-    return found
+    classes: list[Any] = []
+    for subclass in kind.__subclasses__():
+        classes += [subclass, *_wrapper_classes(subclass)]
+    return classes

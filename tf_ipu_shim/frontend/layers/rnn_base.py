@@ -207,8 +207,8 @@ class PopnnRNN(IPULayer):
         elif self.stateful:
             states = [tf.convert_to_tensor(state) for state in self.states]
         else:
-            known = inputs.shape.as_list()[1]
-            batch = tf.shape(inputs)[1] if known is None else known
+            static_batch = inputs.shape.as_list()[1]
+            batch = tf.shape(inputs)[1] if static_batch is None else static_batch
             states = [tf.zeros([batch, self.units], inputs.dtype)] * self._num_states
         if len(states) != self._num_states:
             raise ValueError(

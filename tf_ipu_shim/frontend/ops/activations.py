@@ -36,9 +36,10 @@ def check_activation(name: Any, accepted: list[str], argument: str) -> str:
         >>> check_activation(tf.tanh, ACCEPTED_ACTIVATIONS, "activation")
         'tanh'
     """
-    text = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
-    if text not in accepted:
+    activation = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
+    if activation not in accepted:
         raise ValueError(
-            f"Unsupported {argument} {text!r}: recurrent layers of the IPU take one of {accepted}. Use one of these."
+            f"Unsupported {argument} {activation!r}: recurrent layers of the IPU take one of {accepted}. Use "
+            "one of these."
         )
-    return text
+    return activation

@@ -45,10 +45,10 @@ def parse_name(name: Any) -> tuple[str, str]:
         >>> parse_name("build/libproduct.so:BuildSum"), parse_name("./libproduct.so")
         (('build/libproduct.so', 'BuildSum'), ('libproduct.so', ''))
     """
-    text = os.fspath(name) if isinstance(name, (str, os.PathLike)) else ""
-    library, colon, op = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+    path = os.fspath(name) if isinstance(name, (str, os.PathLike)) else ""
+    library, colon, op = path.rpartition(":") if isinstance(path, str) else ("", "", "")
     if not colon or "/" in op:
-        library, op = str(text), ""
+        library, op = str(path), ""
     if not os.path.basename(library):
         raise ValueError(
             f"register_emulation(name={name!r}): expected a library's file name or path, such as 'libproduct.so' or "
@@ -61,8 +61,12 @@ def parse_name(name: Any) -> tuple[str, str]:
 def register_emulation(emulation: Emulation) -> None:
     """Registers an emulation, in place of one of the same name."""
     key = emulation.library, emulation.op
-    known = emulations.get(key)
-    if known is not None and "/" not in emulation.library and not _is_same_function(known.function, emulation.function):
+    registered = emulations.get(key)
+    if (
+        registered is not None
+        and "/" not in emulation.library
+        and not _is_same_function(registered.function, emulation.function)
+    ):
         raise ValueError(
             f"register_emulation({emulation.name!r}): another function is registered under this file "
             "name, and only one can be. If there are two libraries of this name, register each by its "
@@ -81,23 +85,23 @@ def find_emulation(path: str, op: str) -> Emulation | None:
     ]
     if not fitting:
         return None
-    found = max(
+    best_match = max(
         fitting,
         key=lambda candidate: (os.path.isabs(candidate.library), candidate.library.count("/"), candidate.op == op),
     )
-    _check_library(found, path)
-    return found
+    _check_library(best_match, path)
+    return best_match
 
 
-def _is_same_function(known: Callable[..., Any], candidate: Callable[..., Any]) -> bool:
+def _is_same_function(registered: Callable[..., Any], candidate: Callable[..., Any]) -> bool:
     """Returns whether a function is the registered one, or made by the same statement of a script."""
-    if known is candidate or known == candidate:
+    if registered is candidate or registered == candidate:
         return True
-    codes = [function.__code__ for function in (known, candidate) if hasattr(function, "__code__")]
+    codes = [function.__code__ for function in (registered, candidate) if hasattr(function, "__code__")]
     if len(codes) < 2:
         return False
     places = [(code.co_filename, code.co_firstlineno, code.co_name) for code in codes]
-    names = [(function.__module__, function.__qualname__) for function in (known, candidate)]
+    names = [(function.__module__, function.__qualname__) for function in (registered, candidate)]
     return places[0] == places[1] or (names[0] == names[1] and _LAMBDA not in names[0][1])
 
 
@@ -108,17 +112,17 @@ def _matches_path(path: str, registered: str) -> bool:
     return any(f"/{full}".endswith(f"/{registered}") for full in (os.path.abspath(path), os.path.realpath(path)))
 
 
-def _check_library(found: Emulation, path: str) -> None:
+def _check_library(emulation: Emulation, path: str) -> None:
     library = os.path.realpath(path)
-    if found.used_by and found.used_by != library and not _is_same_file(found.used_by, library):
+    if emulation.used_by and emulation.used_by != library and not _is_same_file(emulation.used_by, library):
         raise ValueError(
-            f"precompiled_user_op({path!r}): the emulation registered as {found.name!r} stands for "
-            f"{found.used_by} already, and can only stand for one library. Register each by its path: "
+            f"precompiled_user_op({path!r}): the emulation registered as {emulation.name!r} stands for "
+            f"{emulation.used_by} already, and can only stand for one library. Register each by its path: "
             f"ipu.custom_ops.register_emulation({path!r}, ...)."
         )
-    found.used_by = library
+    emulation.used_by = library
 
 
-def _is_same_file(known: str, library: str) -> bool:
+def _is_same_file(registered: str, library: str) -> bool:
     """Returns whether two files have the same content, as a library that is built again elsewhere."""
-    return os.path.isfile(known) and os.path.isfile(library) and filecmp.cmp(known, library, shallow=False)
+    return os.path.isfile(registered) and os.path.isfile(library) and filecmp.cmp(registered, library, shallow=False)

@@ -43,7 +43,11 @@ def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
 
 def planner_attribute(**options: Mapping[str, Any] | None) -> attr_value_pb2.AttrValue | None:
     """Returns the attribute that `planner_scope` sets on ops; None without options."""
-    valid_options = {opcode: dict(each) for opcode, each in options.items() if each and _find_error(each) is None}
+    valid_options = {
+        opcode: dict(opcode_options)
+        for opcode, opcode_options in options.items()
+        if opcode_options and _find_error(opcode_options) is None
+    }
     return attr_value_pb2.AttrValue(s=json.dumps(valid_options, default=str).encode()) if valid_options else None
 
 
@@ -107,8 +111,8 @@ def find_ignored_options(options: Any) -> dict[str, Any]:
 def record_ignored_options(call: str, options: Any, name: str = "options") -> None:
     """Keeps the options of a call that change nothing for the memory report and the log."""
     row = f"{call}({name})"
-    if others := find_ignored_options(options):
-        ignored_options.note_arguments({row: others})
+    if ignored := find_ignored_options(options):
+        ignored_options.note_arguments({row: ignored})
 
 
 def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
@@ -137,9 +141,11 @@ def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any
 def check_matmul_options(results: Any, operations: Sequence[Any], *received: Mapping[str, Mapping[str, Any]]) -> None:
     """Makes a program fail whose matmuls have invalid options; without such matmuls the options are not read."""
     for options in received:
-        for opcode, each in options.items():
-            if _find_error(each) is not None and planner_options.has_matmuls(opcode, _operand_dtypes(operations)):
-                check_options(results, each)
+        for opcode, opcode_options in options.items():
+            if _find_error(opcode_options) is not None and planner_options.has_matmuls(
+                opcode, _operand_dtypes(operations)
+            ):
+                check_options(results, opcode_options)
 
 
 def _operand_dtypes(operations: Sequence[Any]) -> Iterator[str]:

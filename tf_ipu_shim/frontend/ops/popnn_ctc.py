@@ -44,8 +44,8 @@ def popnn_ctc_beam_search_with_logits(
     data: Any, data_lengths: Any, blank_index: int, beam_width: int, top_paths: int, name: Any = None
 ) -> Any:
     """See `nn_ops.ctc_beam_search_decoder`."""
-    found = nn_ops.ctc_beam_search_decoder(data, data_lengths, beam_width, top_paths, blank_index, name)
-    return PopnnCtcBeamSearch(*found)
+    decoded = nn_ops.ctc_beam_search_decoder(data, data_lengths, beam_width, top_paths, blank_index, name)
+    return PopnnCtcBeamSearch(*decoded)
 
 
 def popnn_ctc_beam_search_with_log_probs(

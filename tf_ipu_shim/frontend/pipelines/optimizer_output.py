@@ -170,11 +170,11 @@ class OptimizerFunctionOutput:
                 f"OptimizerFunctionOutput.tape must be a GradientTape, not {type(value).__name__}. Pass a GradientTape."
             )
         self._check_keras("tape", value)
-        for other in ("variables", "gradient_capture_context"):
-            if value and getattr(self, other):
+        for conflicting in ("variables", "gradient_capture_context"):
+            if value and getattr(self, conflicting):
                 raise ValueError(
-                    f"OptimizerFunctionOutput.tape may not be used when OptimizerFunctionOutput.{other} is "
-                    f"{'nonempty' if other == 'variables' else 'used'}. Give one of the two."
+                    f"OptimizerFunctionOutput.tape may not be used when OptimizerFunctionOutput.{conflicting} is "
+                    f"{'nonempty' if conflicting == 'variables' else 'used'}. Give one of the two."
                 )
         self._tape = value
 
@@ -289,8 +289,8 @@ class OptimizerFunctionOutput:
         Raises:
             TypeError: the optimizer does not take gradients of the type that they are accumulated in.
         """
-        further = dict(self.apply_gradients_kwargs)
+        keywords = dict(self.apply_gradients_kwargs)
         if captured and getattr(self._opt, "supports_captured_grads", False):
-            further["captured_grads"] = captured
+            keywords["captured_grads"] = captured
         with update_types.accept_accumulator_dtype(self._opt, gradients):
-            return self._opt.apply_gradients(gradients, *self.apply_gradients_args, **further)
+            return self._opt.apply_gradients(gradients, *self.apply_gradients_args, **keywords)

@@ -201,11 +201,11 @@ def pipeline(
             f"{type(weight_update_options).__name__} "
             "was given; expected such an object. Pass one."
         )
-    for direction, each in (
+    for direction, stage_options in (
         ("forward", forward_propagation_stages_poplar_options),
         ("backward", backward_propagation_stages_poplar_options),
     ):
-        unread = [options.unread for options in each or ()]
+        unread = [options.unread for options in stage_options or ()]
         if any(unread):
             ignored_options.note_arguments({f"pipeline({direction}_propagation_stages_poplar_options)": unread})
     note_arguments("pipeline", weight_update_poplar_options=weight_update_poplar_options)

@@ -200,16 +200,16 @@ class PipelineStep:
 
     def _find_hyperparameters(self) -> dict[tuple[int, str], tuple[Any, Any]]:
         """Such as a decayed learning rate: made with the loss, used when the gradients are complete."""
-        found: dict[tuple[int, str], tuple[Any, Any]] = {}
+        hyperparameters: dict[tuple[int, str], tuple[Any, Any]] = {}
         holders = [self.optimizer.opt] if self.optimizer is not None else []
         for holder in holders:
             for name, value in list(vars(holder).items()):
                 if hasattr(value, "apply_gradients"):  # a wrapper of a script's own may call it what it likes
-                    if not any(value is other for other in holders):
+                    if not any(value is hyperparameter_holder for hyperparameter_holder in holders):
                         holders.append(value)
                 elif tensor_util.is_tf_type(value) and getattr(value, "graph", None) is self.graph:
-                    found[id(holder), name] = (holder, value)
-        return found
+                    hyperparameters[id(holder), name] = (holder, value)
+        return hyperparameters
 
     @contextmanager
     def holding(self, values: list[Any]) -> Iterator[None]:

@@ -31,8 +31,8 @@ def accept_accumulator_dtype(optimizer: Any, gradients: Sequence[tuple[Any, Any]
 def _has_mixed_dtypes(operation: Any) -> bool:
     if not operation.type.startswith(_UPDATES):
         return False
-    known = handle_data_util.get_resource_handle_data(operation.inputs[0]).shape_and_type
-    return bool(known) and known[0].dtype != operation.get_attr("T").as_datatype_enum
+    shape_and_type = handle_data_util.get_resource_handle_data(operation.inputs[0]).shape_and_type
+    return bool(shape_and_type) and shape_and_type[0].dtype != operation.get_attr("T").as_datatype_enum
 
 
 def _dtype_error(name: str, dtype: Any, variable: Any) -> TypeError:

@@ -139,13 +139,13 @@ def _restore_variables(plan: ExportPlan, session: Any, steps: Sequence[ServingSt
 
 def latest_checkpoint(directory: str) -> str:
     """Returns the newest checkpoint in a directory."""
-    found = checkpoint_management.latest_checkpoint(directory)
-    if found is None:
+    checkpoint = checkpoint_management.latest_checkpoint(directory)
+    if checkpoint is None:
         raise ValueError(
             f'Directory "{directory}" passed as "checkpoint_restore_dir" param is empty, or has no '
             "checkpoint in it; expected a checkpoint. Save one there first."
         )
-    return found
+    return checkpoint
 
 
 def _write_saved_model(plan: ExportPlan, inputs: Sequence[Any], outputs: dict[str, Any], tables: Any) -> None:

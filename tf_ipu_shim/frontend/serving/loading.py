@@ -77,10 +77,10 @@ def create_programs(graph_def: graph_pb2.GraphDef) -> bool:
     """Makes programs of the marked calls of a graph; leaves a graph without any as it is."""
     library = {function.signature.name: function for function in graph_def.library.function}
     nodes = [*graph_def.node, *(node for function in library.values() for node in function.node_def)]
-    found = any([_create_program(node, library) for node in nodes])
-    if found:
+    has_program = any([_create_program(node, library) for node in nodes])
+    if has_program:
         _place_handles(graph_def.node, library)
-    return found
+    return has_program
 
 
 def _place_handles(nodes: Iterable[Any], library: Mapping[str, function_pb2.FunctionDef]) -> None:
@@ -149,14 +149,14 @@ def _fill_default_attributes(nodes: Iterable[Any]) -> None:
 
 def _reachable_functions(name: str, library: Mapping[str, function_pb2.FunctionDef]) -> list[str]:
     """Returns a function and all that it calls, in order of their names."""
-    found, pending = {name}, [name]
+    reachable, pending = {name}, [name]
     while pending:
         for node in library[pending.pop()].node_def:
             for called in _called_functions(node):
-                if called in library and called not in found:
-                    found.add(called)
+                if called in library and called not in reachable:
+                    reachable.add(called)
                     pending.append(called)
-    return sorted(found)
+    return sorted(reachable)
 
 
 def _called_functions(node: Any) -> list[str]:

@@ -121,7 +121,7 @@ def make_plan(
     postprocessing_step: Callable[..., Any] | None = None,
     postprocessing_step_signature: Any = None,
     purge_export_dir: bool = False,
-    **others: Any,
+    **options: Any,
 ) -> ExportPlan:
     """Checks the arguments of an export."""
     directory = check_directory(export_dir, purge_export_dir)
@@ -145,7 +145,7 @@ def make_plan(
         _check_output_names(output_names),
         count,
         purges=purge_export_dir,
-        **others,
+        **options,
     )
 
 

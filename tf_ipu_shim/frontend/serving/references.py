@@ -19,7 +19,7 @@ def find_referenced(functions: Iterable[Any]) -> list[Any]:
         >>> find_referenced([lambda text: table.lookup(text)]) == [table]
         True
     """
-    found: list[Any] = []
+    referenced: list[Any] = []
     pending, seen = list(functions), set()
     while pending:
         value = pending.pop()
@@ -28,14 +28,14 @@ def find_referenced(functions: Iterable[Any]) -> list[Any]:
         seen.add(id(value))
         function = getattr(value, "python_function", value)
         if isinstance(value, base.Trackable) and function is value:
-            found.append(value)
+            referenced.append(value)
         elif isinstance(value, (list, tuple)):
             pending.extend(value)
         elif isinstance(value, Mapping):
             pending.extend(value.values())
         else:
             pending.extend(_direct_references(inspect.unwrap(function) if callable(function) else function))
-    return found
+    return referenced
 
 
 def _direct_references(function: Any) -> list[Any]:

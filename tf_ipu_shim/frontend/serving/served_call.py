@@ -44,9 +44,9 @@ class ServedCall:
         return json.dumps({"format": _FORMAT, **dataclasses.asdict(self)}, sort_keys=True).encode()
 
     @classmethod
-    def from_bytes(cls, text: bytes) -> ServedCall:
+    def from_bytes(cls, serialized: bytes) -> ServedCall:
         """Reads the attribute."""
-        fields = json.loads(text)
+        fields = json.loads(serialized)
         if fields.pop("format") != _FORMAT:
             raise errors.UnsupportedError(
                 "The SavedModel was exported for IPUs by another release of tf_ipu_shim, in a form that this one does "

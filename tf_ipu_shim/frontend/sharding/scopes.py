@@ -267,11 +267,11 @@ def partials_type(override_type: Any) -> Iterator[None]:
 
 
 def _patch_inherit(stock: Callable[..., None]) -> Callable[..., None]:
-    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         stock(self, *args, **kwargs)
         tracing.inherit_attributes(self)
 
-    return made
+    return init
 
 
 def _current_attributes(graph: Any) -> Any:

@@ -81,9 +81,9 @@ def get_shard_from_colocation(op: Any) -> Any:
         return None
     for group in op.get_attr(_COLOCATION):
         if group.startswith(_COLOCATED):
-            other = _find_operation(op.graph, group[len(_COLOCATED) :].decode())
-            if other is not None and has_attr(other, _SHARDING):
-                return other
+            colocated = _find_operation(op.graph, group[len(_COLOCATED) :].decode())
+            if colocated is not None and has_attr(colocated, _SHARDING):
+                return colocated
     return None
 
 
@@ -112,14 +112,14 @@ def dependencies(roots: Iterable[Any]) -> set[Any]:
         True
     """
     pending = deque(roots)
-    found = set(pending)
+    visited = set(pending)
     while pending:
         op = pending.popleft()
-        for other in [tensor.op for tensor in op.inputs] + list(op.control_inputs):
-            if other not in found:
-                found.add(other)
-                pending.append(other)
-    return found
+        for predecessor in [tensor.op for tensor in op.inputs] + list(op.control_inputs):
+            if predecessor not in visited:
+                visited.add(predecessor)
+                pending.append(predecessor)
+    return visited
 
 
 def propagate_sharding(g: Any) -> None:

@@ -110,7 +110,7 @@ class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_stra
                 return next_creator(**kwargs)
         return distribute_utils.create_mirrored_variable(
             self._container_strategy(),
-            lambda **given: [self._created(next_creator, given, colocate_with)],
+            lambda **keywords: [self._created(next_creator, keywords, colocate_with)],
             _CLASSES,
             {},
             **kwargs,

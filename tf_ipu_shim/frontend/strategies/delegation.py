@@ -71,8 +71,8 @@ def _find_delegate(owner: Any, name: str) -> Any:
     if not isinstance(owner, type):
         return getattr(owner, name, None) if isinstance(owner, KerasExtension) else None
     extension = registered_extension(owner)
-    found = None if extension is None else inspect.getattr_static(extension, name, None)
-    return None if found is None else functools.partial(getattr(found, "__func__", found), owner)
+    attribute = None if extension is None else inspect.getattr_static(extension, name, None)
+    return None if attribute is None else functools.partial(getattr(attribute, "__func__", attribute), owner)
 
 
 def register_extension(strategy: Any, kind: type, base: type, extension: type) -> None:
@@ -92,19 +92,20 @@ def register_extension(strategy: Any, kind: type, base: type, extension: type) -
 
 def delete_extension(strategy: Any, kind: type, base: type) -> None:
     """Takes back what `register_extension` did; what has been made keeps its extension."""
-    known = vars(strategy).get(_REGISTERED, {})
-    if not issubclass(known.get(kind, object), base):
+    extensions = vars(strategy).get(_REGISTERED, {})
+    if not issubclass(extensions.get(kind, object), base):
         raise ValueError(
             f"No extension is registered for {kind.__name__}; there are for: "
-            f"{', '.join(sorted(extension.__name__ for extension in known)) or 'none'}. Register an extension first."
+            f"{', '.join(sorted(extension.__name__ for extension in extensions)) or 'none'}. Register an "
+            "extension first."
         )
-    del known[kind]
+    del extensions[kind]
 
 
 def registered_extension(kind: type) -> type | None:
     """Returns the extension that the current strategy has for a class, or for the nearest of its bases."""
-    known = vars(distribute_lib.get_strategy()).get(_REGISTERED)
-    return next((known[base] for base in kind.__mro__ if base in known), None) if known else None
+    extensions = vars(distribute_lib.get_strategy()).get(_REGISTERED)
+    return next((extensions[base] for base in kind.__mro__ if base in extensions), None) if extensions else None
 
 
 def install(layer: type, root: str) -> None:

@@ -30,8 +30,8 @@ def order_accesses(graph: func_graph.FuncGraph) -> None:
     if not ordered:
         return
     places = {op: place for place, op in enumerate(_compilation_order(graph))}
-    for found in ordered:
-        _chain(sorted(found, key=lambda access: places[access[0]]))
+    for variable_accesses in ordered:
+        _chain(sorted(variable_accesses, key=lambda access: places[access[0]]))
 
 
 def _chain(accesses: Sequence[tuple[ops.Operation, bool]]) -> None:

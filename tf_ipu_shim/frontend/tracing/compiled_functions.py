@@ -54,11 +54,13 @@ def _compiled_copy(function: Any) -> Any:
 
 def contains_program(function: Any) -> bool:
     """Returns whether a function is the part for IPUs of a model that was exported for serving."""
-    known = getattr(function, _HOLDS_PROGRAM, None)
-    if known is None:
-        known = isinstance(function, concrete_function.ConcreteFunction) and _has_program(function.graph.as_graph_def())
-        setattr(function, _HOLDS_PROGRAM, known)
-    return known
+    has_program = getattr(function, _HOLDS_PROGRAM, None)
+    if has_program is None:
+        has_program = isinstance(function, concrete_function.ConcreteFunction) and _has_program(
+            function.graph.as_graph_def()
+        )
+        setattr(function, _HOLDS_PROGRAM, has_program)
+    return has_program
 
 
 def annotate_program(function: Any) -> None:

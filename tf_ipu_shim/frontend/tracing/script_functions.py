@@ -40,6 +40,6 @@ def explain_call_mismatch(
     try:
         signature.bind(*[None] * argument_count, **dict.fromkeys(keywords))
     except TypeError as error:
-        text = str(error)
-        return text[:1].upper() + text[1:]
+        message = str(error)
+        return message[:1].upper() + message[1:]
     return None

@@ -36,7 +36,7 @@ def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Op
     Effects other than on variables keep the script's order as far as the order of accesses to variables lets them.
     """
     needed = _required_ops(graph, required)
-    further: list[ops.Operation] = []
+    unneeded: list[ops.Operation] = []
     before: list[ops.Operation] = []
     last: ops.Operation | None = None
     for op in _script_order(graph):
@@ -51,8 +51,8 @@ def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Op
         elif is_elsewhere:
             before.append(op)
         if is_further:
-            further.append(op)
-    return further
+            unneeded.append(op)
+    return unneeded
 
 
 def order_body(graph: func_graph.FuncGraph) -> list[ops.Operation]:

@@ -9,13 +9,13 @@ from tensorflow.compat import v1
 from tf_ipu_shim import plugin
 
 
-def assertions(replica_op: Any, what: str) -> list[Any]:
+def assertions(replica_op: Any, op_name: str) -> list[Any]:
     """Returns ops that fail on several replicas; none without an op that gives each replica another value."""
     if replica_op is None:
         return []
     replicas = plugin.load().ops.ipu_replication_factor()
     message = (
-        f"{what} cannot run outside of a compiled function: {replica_op.name} ({replica_op.type}) has another "
+        f"{op_name} cannot run outside of a compiled function: {replica_op.name} ({replica_op.type}) has another "
         "value in each replica, and the device has several; expected one IPU. Build both in a function, and compile it "
         "with ipu_compiler.compile."
     )

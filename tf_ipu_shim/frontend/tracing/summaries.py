@@ -43,8 +43,8 @@ def _patch_skip_summary(stock: Callable[[], Any]) -> Callable[[], Any]:
 def remove_host_summaries(graph: Any) -> None:
     """Takes the summaries made in a program's scopes on the host out of what the session's `merge_all` finds."""
     for key in (ops.GraphKeys.SUMMARIES, tf_graphs.SUMMARIES_OF_VERSION_2):
-        if found := graph.get_collection_ref(key) if key in graph.collections else []:
-            found[:] = [operation for operation in found if not _is_descendant(operation, graph)]
+        if collection := graph.get_collection_ref(key) if key in graph.collections else []:
+            collection[:] = [operation for operation in collection if not _is_descendant(operation, graph)]
 
 
 def _is_descendant(summary: Any, graph: Any) -> bool:

@@ -27,8 +27,8 @@ def is_uncompiled() -> bool:
 
 def find_replica_op(inputs: Sequence[Any], types: tuple[str, ...] = ()) -> Any:
     """Returns an op on an IPU that gives each replica another value, on which inputs depend; None if there is none."""
-    found = (op for op in _producers(inputs, _may_be_on_ipu) if op.type in types or op.type.startswith(_RANDOM))
-    return next(found, None)
+    replica_ops = (op for op in _producers(inputs, _may_be_on_ipu) if op.type in types or op.type.startswith(_RANDOM))
+    return next(replica_ops, None)
 
 
 class ProducerCopies:

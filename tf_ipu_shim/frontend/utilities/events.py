@@ -85,14 +85,14 @@ def extract_execute_reports(events: Any) -> list[tuple[str, str]]:
 
 
 def _extract_reports(events: Any, kind: str, report: str) -> list[tuple[str, str]]:
-    found = [getattr(event, kind) for event in extract_all_events(events) if event.WhichOneof("event") == kind]
-    reports = [(message.module_name, getattr(message, report)) for message in found]
-    if found and not any(text for _, text in reports):
+    matching = [getattr(event, kind) for event in extract_all_events(events) if event.WhichOneof("event") == kind]
+    reports = [(message.module_name, getattr(message, report)) for message in matching]
+    if matching and not any(report_text for _, report_text in reports):
         log.warning(
             f"Trace events have no {report.replace('_', ' ')} in them: {_WHY[report]} "
             "`tf-ipu run --profile DIR` writes a whole profile of each program, which pva opens."
         )
-    return [(module.decode(), text.decode()) for module, text in reports if text]
+    return [(module.decode(), report_text.decode()) for module, report_text in reports if report_text]
 
 
 def _flatten_events(events: Any) -> Iterator[bytes]:

@@ -28,9 +28,9 @@ def three_state(name: str, value: Any) -> bool | None:
         >>> three_state("offload_activations", "THREESTATE_OFF")
         False
     """
-    known = threestate_pb2.ThreeState
-    if isinstance(value, str) and value in known.keys():
-        number = known.Value(value)
-        return None if number == threestate_pb2.THREESTATE_UNDEFINED else number == threestate_pb2.THREESTATE_ON
+    three_state_enum = threestate_pb2.ThreeState
+    if isinstance(value, str) and value in three_state_enum.keys():
+        enum_value = three_state_enum.Value(value)
+        return None if enum_value == threestate_pb2.THREESTATE_UNDEFINED else enum_value == threestate_pb2.THREESTATE_ON
     check_boolean(name, value)
     return None if value is None else bool(value)

@@ -393,9 +393,9 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
     def _get_program(self, mode: str, infeed: Any, outfeed: Any, steps: int, replicas: int) -> TracedProgram:
         """Returns the program of a mode, queues, steps and replicas; no other thread makes one meanwhile."""
         key = (mode, infeed._id, outfeed._id, steps, replicas)
-        known = self._ipu.programs.get(key)
-        if known is not None:
-            return known
+        program = self._ipu.programs.get(key)
+        if program is not None:
+            return program
         make = f"make_{'train' if mode == 'fit' else 'test' if mode == 'evaluate' else 'predict'}_function"
         programs.check_not_overridden(self, (make,), "with IPU extensions: override the step function instead")
         with locks.build_lock.hold():

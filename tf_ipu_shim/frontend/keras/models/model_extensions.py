@@ -85,8 +85,8 @@ class ModelExtension(NetworkExtension):
         elif not self._build_of_layers(input_shape):
             self._build_from_shapes(input_shape)
             self._ipu.network, self._ipu.input_shape = None, input_shape
-        known = self._ipu.stages
-        if known is not None and len(known) != len(self._network().nodes):
+        stages = self._ipu.stages
+        if stages is not None and len(stages) != len(self._network().nodes):
             self._ipu.stages = None
             self._ipu.forget_programs()
         if self._ipu.stages is None and not self._ipu.stages_reset and self._uses_stage_scopes(before):
@@ -164,8 +164,8 @@ class ModelExtension(NetworkExtension):
         return self._ipu.network
 
     def _has_recorded_stages(self) -> bool:
-        known = networks.is_functional(self) or self._ipu.network is not None
-        return known and super()._has_recorded_stages()
+        has_network = networks.is_functional(self) or self._ipu.network is not None
+        return has_network and super()._has_recorded_stages()
 
     def _has_layer_graph(self) -> bool:
         return networks.is_functional(self) or self._ipu.network is not None or self._ipu.input_shape is not None
@@ -225,12 +225,12 @@ class ModelExtension(NetworkExtension):
         x, _, _ = model_step.unpack_element(model, spec)
         before = entered_stages()
 
-        def made(given: Any) -> None:
+        def call_model(inputs: Any) -> None:
             tracing.mark_scratch(ops.get_default_graph())
             with programs.replica_context(model), variable_creation.variable_creation_scope():
-                model(given, training=step == "train_step")
+                model(inputs, training=step == "train_step")
 
-        def_function.function(made, autograph=False).get_concrete_function(x)
+        def_function.function(call_model, autograph=False).get_concrete_function(x)
         if self._uses_stage_scopes(before):
             self._trace(None, x)
             self._check_recorded_stages()

@@ -96,7 +96,7 @@ class NetworkExtension(PipelinedExtension):
         return steps
 
     def _assignments(self, network: networks.Network) -> list[Any]:
-        found = []
+        assignments = []
         for node in network.nodes:
             index = keras_members.inbound_nodes(node.layer).index(node)
             if networks.is_nested_call(node):
@@ -105,29 +105,33 @@ class NetworkExtension(PipelinedExtension):
                 for assignment in inner:
                     if not assignment.is_nested_model and assignment.pipeline_stage is None:
                         assignment.pipeline_stage = outer
-                found.append(self._nested_kind(node.layer, index, inner))
+                assignments.append(self._nested_kind(node.layer, index, inner))
             else:
-                found.append(
+                assignments.append(
                     self._layer_kind(node.layer, index, None if self._ipu.stages_reset else _recorded_stage(node))
                 )
-        return found
+        return assignments
 
     def _sort_assignments(self, network: networks.Network, stages: list[Any]) -> list[Any]:
         """Assignments in the order of the calls: up to SDK 2.5 they may be given in any."""
-        found: dict[int, Any] = {}
+        stage_of_call: dict[int, Any] = {}
         for stage in stages:
             if not isinstance(stage, self._layer_kind) or not 0 <= stage.node_index < len(
                 keras_members.inbound_nodes(stage.layer)
             ):
                 return stages
             call = id(keras_members.inbound_nodes(stage.layer)[stage.node_index])
-            if call in found:
+            if call in stage_of_call:
                 raise ValueError(
                     f"Duplicate assignment for layer {stage.layer.name} with node index {stage.node_index}; "
                     "expected one for each call of a layer. Remove one of them."
                 )
-            found[call] = stage
-        return [found[id(node)] for node in network.nodes] if all(id(n) in found for n in network.nodes) else stages
+            stage_of_call[call] = stage
+        return (
+            [stage_of_call[id(node)] for node in network.nodes]
+            if all(id(n) in stage_of_call for n in network.nodes)
+            else stages
+        )
 
     def _check_assignments(self, network: networks.Network, stages: Any) -> None:
         for assignment, node in zip(stages, network.nodes):

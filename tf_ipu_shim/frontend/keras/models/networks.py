@@ -174,9 +174,9 @@ def _nested_steps(node: Any, path: Key, assignment: Any, stamped: int | None) ->
 
 
 def _node_stage(node: Any, stamped: Callable[[Any], int | None]) -> int | None:
-    for thing in (node, node.layer):
-        if stage_of(thing) is not None:
-            return stage_of(thing)
+    for owner in (node, node.layer):
+        if stage_of(owner) is not None:
+            return stage_of(owner)
     return stamped(node)
 
 

@@ -71,19 +71,19 @@ class StagedModel:
                     )
                     tensors = dict(zip(self._inputs, self._bind_inputs(x)))
                     aside[:] = [(y, weights)]
-                    further = [value for value in nest.flatten((y, weights)) if value is not None]
+                    targets = [value for value in nest.flatten((y, weights)) if value is not None]
                 else:
                     names = stage_plan.tensors_needed_after(self.steps, stage_index - 1, self._outputs)
                     tensors = dict(zip(names, values))
-                    further = list(values[len(names) :])
+                    targets = list(values[len(names) :])
                 with model_step.call_context(self.model, list(tensors.values()), training):
                     for step in self.steps:
                         if step.stage == stage_index:
                             step.run(tensors)
                 if stage_index < self.stages - 1:
                     names = stage_plan.tensors_needed_after(self.steps, stage_index, self._outputs)
-                    return [*(tensors[name] for name in names), *further]
-                remaining = iter(further)
+                    return [*(tensors[name] for name in names), *targets]
+                remaining = iter(targets)
                 y, weights = nest.map_structure(lambda value: None if value is None else next(remaining), aside[0])
                 predicted = nest.pack_sequence_as(self.structure, [tensors[name] for name in self._outputs])
                 return finish(None, y, weights, predicted)
@@ -137,12 +137,12 @@ def pipelined_program(
     finish = {"fit": finish_training, "evaluate": finish_testing, "predict": finish_predicting}[mode]
 
     def program() -> None:
-        further: dict[str, Any] = dict(options.pipelining_kwargs)
+        keywords: dict[str, Any] = dict(options.pipelining_kwargs)
         if training:
-            further.update(optimizer_function=optimizer_function, outfeed_mask=[True, False])
-            further["reduction_method"] = options.pipelining_reduction
+            keywords.update(optimizer_function=optimizer_function, outfeed_mask=[True, False])
+            keywords["reduction_method"] = options.pipelining_reduction
         if accumulated:
-            further["accumulate_outfeed"] = AccumulatedOutfeed.LAST
+            keywords["accumulate_outfeed"] = AccumulatedOutfeed.LAST
         with programs.replica_context(model):
             pipelining_ops.pipeline(
                 staged.functions(infeed, training, finish),
@@ -153,7 +153,7 @@ def pipelined_program(
                 outfeed_queue=outfeed,
                 device_mapping=options.device_mapping,
                 name=model.name,
-                **further,
+                **keywords,
             )
             programs.count_mini_batches(model, mode, steps)
 

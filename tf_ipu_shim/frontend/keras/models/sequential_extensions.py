@@ -112,22 +112,24 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
 
 
 def _assignments(model: Any) -> list[Any]:
-    found: list[Any] = []
+    assignments: list[Any] = []
     for layer in model.layers:
         if networks.is_nested(layer):
-            found.append(SequentialNestedModelPipelineStageAssignment(layer, layer.get_pipeline_stage_assignment()))
+            assignments.append(
+                SequentialNestedModelPipelineStageAssignment(layer, layer.get_pipeline_stage_assignment())
+            )
         else:
-            found.append(SequentialLayerPipelineStageAssignment(layer, stage_of(layer)))
-    return found
+            assignments.append(SequentialLayerPipelineStageAssignment(layer, stage_of(layer)))
+    return assignments
 
 
 def _flatten_assignments(assignments: list[Any]) -> list[Any]:
-    found = []
+    flat = []
     for assignment in assignments:
-        found += (
+        flat += (
             _flatten_assignments(assignment.pipeline_stage_assignments) if assignment.is_nested_model else [assignment]
         )
-    return found
+    return flat
 
 
 def _check_assignments(model: Any, assignments: Any) -> None:

@@ -43,12 +43,12 @@ class OptionSetters:
         steps = options.check_steps(gradient_accumulation_steps_per_replica)
         options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
         booleans.check_boolean("use_v2_gradient_accumulation_optimizer", use_v2_gradient_accumulation_optimizer)
-        further = gradient_accumulation_optimizer_kwargs
+        keywords = gradient_accumulation_optimizer_kwargs
         note_arguments(
             "Model.set_gradient_accumulation_options",
             use_v2_gradient_accumulation_optimizer=use_v2_gradient_accumulation_optimizer,
-            verify_usage=further.get("verify_usage"),
-            name=further.get("name"),
+            verify_usage=keywords.get("verify_usage"),
+            name=keywords.get("name"),
         )
         GradientAccumulationReductionMethod.parse(gradient_accumulation_reduction_method)
         self._set(

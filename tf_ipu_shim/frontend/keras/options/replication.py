@@ -47,13 +47,13 @@ class ReplicatedMetricReductionMethod(enum.Enum):
             >>> ReplicatedMetricReductionMethod.parse("mean").name
             'MEAN'
         """
-        found = parse_member(cls, value)
-        if found is None:
+        method = parse_member(cls, value)
+        if method is None:
             raise ValueError(
                 f"Cannot parse {value!r} as a ReplicatedMetricReductionMethod. Valid values are "
                 f"{', '.join(cls.__members__)}. Pass one of these."
             )
-        return found
+        return method
 
 
 def num_ipus(device: str) -> int:
@@ -86,14 +86,14 @@ def replication_factor(device: str, shards: int, mapping: Sequence[int] | None =
         4
     """
     available = num_ipus(device)
-    each = selection.ipus_of_replica(shards, available)
+    ipus_per_replica = selection.ipus_of_replica(shards, available)
     if shards > available:
         mapped = _mapped_ipus(mapping, available)
         raise ValueError(
-            f"Current device has {available} IPUs attached, however the current model requires a multiple of {each} "
-            f"IPUs{mapped}. {_replication_fix(each, bool(mapped))}"
+            f"Current device has {available} IPUs attached, however the current model requires a multiple of "
+            f"{ipus_per_replica} IPUs{mapped}. {_replication_fix(ipus_per_replica, bool(mapped))}"
         )
-    return max(available // each, 1)
+    return max(available // ipus_per_replica, 1)
 
 
 def _mapped_ipus(mapping: Sequence[int] | None, available: int) -> str:

@@ -34,11 +34,11 @@ def options_to_config(model: Any) -> dict[str, Any] | None:
     stages = _stage_numbers(model.get_pipeline_stage_assignment()) if model._is_pipelined() else None
     if stages is None and chosen == ModelOptions():
         return None
-    found: dict[str, Any] = {name: getattr(chosen, name) for name in _PLAIN}
-    found.update({name: GradientAccumulationReductionMethod.parse(getattr(chosen, name)).name for name in _METHODS})
-    found[_METRICS] = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction).name
-    found["stages"] = stages
-    return found
+    config: dict[str, Any] = {name: getattr(chosen, name) for name in _PLAIN}
+    config.update({name: GradientAccumulationReductionMethod.parse(getattr(chosen, name)).name for name in _METHODS})
+    config[_METRICS] = ReplicatedMetricReductionMethod.parse(chosen.metric_reduction).name
+    config["stages"] = stages
+    return config
 
 
 def restore_options(model: Any, entry: dict[str, Any]) -> None:

@@ -62,12 +62,12 @@ def check_assignments(assignments: Any, expected: int, wording: Wording, count_n
             "elements of what get_pipeline_stage_assignment() returns, and hand it back."
         )
     if len(assignments) != expected:
-        quantity, which = "length", f"number of layers in the graph ({expected})"
+        quantity, expectation = "length", f"number of layers in the graph ({expected})"
         if wording == Wording.FIRST:
-            quantity, which = "size", f"{count_name} in the model (currently {expected})"
+            quantity, expectation = "size", f"{count_name} in the model (currently {expected})"
         raise ValueError(
             f"The {quantity} of the provided `pipeline_stage_assignment` ({len(assignments)}) does not match the "
-            f"{which}. "
+            f"{expectation}. "
             "A layer counts as often as it is called. Add or remove assignments."
         )
 
@@ -91,11 +91,11 @@ def print_summary(
     ends = [int(width * end) for _, end in heads]
 
     def line(cells: Sequence[str]) -> None:
-        text = ""
+        line_text = ""
         for cell, end in zip(cells, ends):
-            text = (text[:-1] + " " if text else "") + cell
-            text = text[:end].ljust(end)
-        show(text)
+            line_text = (line_text[:-1] + " " if line_text else "") + cell
+            line_text = line_text[:end].ljust(end)
+        show(line_text)
 
     show(f'Model: "{model.name}"')
     show("_" * width)

@@ -37,8 +37,8 @@ def install(layer: type) -> None:
     why = "layers record their `PipelineStage` and the script's line, and accept `trainable` of any type"
 
     def constructor(stock: Callable[..., None]) -> Callable[..., None]:
-        known = _patch_recording_init(stock)
-        return _patch_trainable(known) if activation.is_requested() else known
+        constructor_patch = _patch_recording_init(stock)
+        return _patch_trainable(constructor_patch) if activation.is_requested() else constructor_patch
 
     patches.replace(layer, "__init__", constructor, why=why)
     patches.replace(layer, "_name_scope", _patch_name_scope, why="remembers which layer a graph's name scope is of")

@@ -242,9 +242,9 @@ class FunctionalNestedModelPipelineStageAssignment(NestedModelPipelineStageAssig
     """
 
 
-def stage_of(thing: Any) -> int | None:
+def stage_of(owner: Any) -> int | None:
     """Returns the stage in which a layer or node was made; None outside stages."""
-    return vars(thing).get(ATTRIBUTE)
+    return vars(owner).get(ATTRIBUTE)
 
 
 def _loaded_packages() -> list[str]:

@@ -87,11 +87,11 @@ def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> Pi
 
 
 def check_steps(steps: Sequence[PipelineLayerStep]) -> int:
-    """Checks that layers take what earlier stages make; gives steps that only name tensors their neighbours' stage."""
+    """Checks that layers take what earlier stages make; gives steps that only name tensors their other_steps' stage."""
     for place, step in enumerate(steps):
         if step.stage is None:
-            later = [other.stage for other in steps[place + 1 :] if other.stage is not None]
-            earlier = [other.stage for other in steps[:place] if other.stage is not None]
+            later = [other_step.stage for other_step in steps[place + 1 :] if other_step.stage is not None]
+            earlier = [other_step.stage for other_step in steps[:place] if other_step.stage is not None]
             step.stage = max(earlier) if step.outputs and earlier else later[0]
     _check_tensor_order(steps)
     return 1 + max((step.stage for step in steps if step.stage is not None), default=-1)
@@ -116,12 +116,12 @@ def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = F
 
     It may become a part of another one, so the first of them need not be stage 0 yet.
     """
-    found, missing = _find_gaps(steps)
-    missing = [stage for stage in missing if from_first or stage > found[0]]
+    used, missing = _find_gaps(steps)
+    missing = [stage for stage in missing if from_first or stage > used[0]]
     if missing:
-        stages_text, gaps = str(list(found)), f": {missing}"
+        stages_text, gaps = str(list(used)), f": {missing}"
         if assignments.current_wording() == assignments.Wording.FIRST:
-            stages_text, gaps = ", ".join(map(str, found)), f" {', '.join(map(str, missing))}"
+            stages_text, gaps = ", ".join(map(str, used)), f" {', '.join(map(str, missing))}"
         raise ValueError(
             f"Pipeline stages in the graph need to be strictly increasing, found pipeline stages {stages_text}, "
             f"however the following pipeline stages are missing{gaps}. Give every stage a layer."
@@ -132,29 +132,29 @@ def check_set_gaps(steps: Sequence[PipelineLayerStep], wording: assignments.Word
     """Checks stages when they are set, as SDKs up to 2.5 do."""
     if wording == assignments.Wording.FIRST:
         check_recorded_gaps(steps, from_first=True)
-    found, missing = _find_gaps(steps)
+    used, missing = _find_gaps(steps)
     if missing and wording == assignments.Wording.SUBCLASSED:
         raise ValueError(
             "Pipeline stage assignments must start at 0 and be strictly increasing. The highest assignment found in "
-            f"`pipeline_stage_assignment` was stage {found[-1]}, however the preceeding stages {missing} had no "
+            f"`pipeline_stage_assignment` was stage {used[-1]}, however the preceeding stages {missing} had no "
             "assignments. Give every stage a layer."
         )
 
 
 def check_gaps(steps: Sequence[PipelineLayerStep]) -> None:
     """Checks stages that were set, when the model runs: until then they may be set again."""
-    found, missing = _find_gaps(steps)
+    used, missing = _find_gaps(steps)
     if missing:
         raise RuntimeError(
             "All stages in a pipeline must have at lease one layer assigned to them. The highest stage with an "
-            f"assignment is stage {found[-1]}, however the preceeding stages {missing} had no assignments. Assign a "
+            f"assignment is stage {used[-1]}, however the preceeding stages {missing} had no assignments. Assign a "
             "layer to each of these stages, or renumber the stages."
         )
 
 
 def _find_gaps(steps: Sequence[PipelineLayerStep]) -> tuple[list[int], list[int]]:
-    found = sorted({step.stage for step in steps if step.stage is not None})
-    return found, sorted(set(range(found[-1] + 1 if found else 0)) - set(found))
+    used = sorted({step.stage for step in steps if step.stage is not None})
+    return used, sorted(set(range(used[-1] + 1 if used else 0)) - set(used))
 
 
 def tensors_needed_after(steps: Sequence[PipelineLayerStep], stage: int, outputs: Iterable[Key]) -> list[Key]:

@@ -66,9 +66,9 @@ class InfeedManager:
         return InfeedIterator(infeed, dataset)
 
     def _find_infeed(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> _Infeed | None:
-        for known, options in self._infeeds.get(mode, []):
-            if options == infeed_kwargs and _has_same_elements(known._structure, dataset):
-                return known
+        for infeed, options in self._infeeds.get(mode, []):
+            if options == infeed_kwargs and _has_same_elements(infeed._structure, dataset):
+                return infeed
         return None
 
     def reset(self) -> None:
@@ -155,13 +155,13 @@ class OutfeedManager:
             mode: `"fit"`, `"evaluate"` or `"predict"`.
             outfeed_kwargs: keyword arguments of `IPUOutfeedQueue`.
         """
-        known, options = self._outfeeds.get(mode, (None, {}))
-        if known is not None and options == outfeed_kwargs:
-            return known
+        cached_outfeed, options = self._outfeeds.get(mode, (None, {}))
+        if cached_outfeed is not None and options == outfeed_kwargs:
+            return cached_outfeed
         with locks.build_lock.hold():
-            known, options = self._outfeeds.get(mode, (None, {}))
-            if known is not None and options == outfeed_kwargs:
-                return known
+            cached_outfeed, options = self._outfeeds.get(mode, (None, {}))
+            if cached_outfeed is not None and options == outfeed_kwargs:
+                return cached_outfeed
             outfeed = IPUOutfeedQueue(**outfeed_kwargs)
             self._outfeeds[mode] = (outfeed, dict(outfeed_kwargs))
             return outfeed
@@ -171,5 +171,5 @@ class OutfeedManager:
         self._outfeeds.clear()
 
 
-def _has_same_elements(known: Any, dataset: Any) -> bool:
-    return dataset_ops.get_structure(dataset) == known
+def _has_same_elements(structure: Any, dataset: Any) -> bool:
+    return dataset_ops.get_structure(dataset) == structure

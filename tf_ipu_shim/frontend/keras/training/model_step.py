@@ -73,11 +73,11 @@ def compute_gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dic
         y_pred = model(x, training=True)
         loss = scale_loss(model.optimizer, compute_loss(model, x, y, y_pred, weights))
         if compute:
-            found = compute(loss, model.trainable_variables)
+            scaled_pairs = compute(loss, model.trainable_variables)
     if isinstance(capturing, backprop.GradientCaptureTape):
         variables = model.trainable_variables
-        found = list(zip(capturing.gradient(loss, variables), variables))
-    pairs = unscale_gradients(model.optimizer, found)
+        scaled_pairs = list(zip(capturing.gradient(loss, variables), variables))
+    pairs = unscale_gradients(model.optimizer, scaled_pairs)
     return pairs, update_metrics(model, x, y, y_pred, weights), dict(capturing.captured_gradients)
 
 
@@ -105,8 +105,8 @@ def train_step(model: Any, data: Any) -> dict[str, Any]:
 def apply_update(model: Any, data: Any) -> dict[str, Any]:
     """Updates the weights with a mini-batch, and returns the metrics so far."""
     pairs, metrics, captured = compute_gradients(model, data)
-    further = {"captured_grads": captured} if captured and accepts_captured_gradients(model.optimizer) else {}
-    model.optimizer.apply_gradients(pairs, **further)
+    keywords = {"captured_grads": captured} if captured and accepts_captured_gradients(model.optimizer) else {}
+    model.optimizer.apply_gradients(pairs, **keywords)
     return metrics
 
 

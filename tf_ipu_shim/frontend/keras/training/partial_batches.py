@@ -25,13 +25,17 @@ def pad_dataset(dataset: Any, mini_batches: int, padding: int) -> Any:
     """
     blank = nest.map_structure(lambda spec: array_ops.zeros(spec.shape, spec.dtype), (dataset.element_spec,))
     data = dataset.take(mini_batches).map(lambda *element: (True, _as_element(dataset, element)))
-    further = dataset_ops.DatasetV2.from_tensors((False, blank)).repeat(padding)
+    padding_batches = dataset_ops.DatasetV2.from_tensors((False, blank)).repeat(padding)
 
     def next_or_last(last: Any, pair: Any) -> Any:
         element = cond.cond(pair[0], lambda: pair[1], lambda: last)
         return element, element
 
-    return data.concatenate(further).scan(blank, lambda last, pair: next_or_last(last, pair)).map(lambda only: only)
+    return (
+        data.concatenate(padding_batches)
+        .scan(blank, lambda last, pair: next_or_last(last, pair))
+        .map(lambda only: only)
+    )
 
 
 def _as_element(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
@@ -46,8 +50,8 @@ def find_written_variables(concrete: Any, *expected: Any) -> list[str]:
     library[definition.signature.name] = definition
     written = written_variables.written_arguments(definition.signature.name, library)
     handles = {id(handle) for index, handle in enumerate(concrete.captured_inputs) if index in written}
-    known = {id(variable.handle) for variable in expected}
-    return sorted(item.name for item in concrete.graph.variables if id(item.handle) in handles - known)
+    expected_handles = {id(variable.handle) for variable in expected}
+    return sorted(item.name for item in concrete.graph.variables if id(item.handle) in handles - expected_handles)
 
 
 def check_padding(model: Any, program: Any, handler: Any, replicas: int) -> None:

@@ -209,12 +209,12 @@ def check_no_custom_minimize(optimizer: Any) -> None:
             "accumulation and pipeline stages and apply the gradients in a `train_step`."
         )
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-    found = next((kind for kind in type(optimizer).__mro__ if "minimize" in vars(kind)), object)
-    if found.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras"):
+    overriding = next((kind for kind in type(optimizer).__mro__ if "minimize" in vars(kind)), object)
+    if overriding.__module__.partition(".")[0] not in ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras"):
         raise ValueError(
             "When using Gradient Accumulation or Pipelining, the optimizer must not override OptimizerV2.minimize. "
             "One `apply_gradients` applies the gradients of several mini-batches; "
-            f"`{found.__name__}.minimize` would not be called. "
+            f"`{overriding.__name__}.minimize` would not be called. "
             "Put what it does into `apply_gradients`."
         )
 

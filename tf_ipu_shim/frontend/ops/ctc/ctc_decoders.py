@@ -127,10 +127,10 @@ def _beam_search(
     _, beams = tf.while_loop(lambda time, beams: time < times, body, (0, beams), maximum_iterations=times)
     total = _log_add(beams.blank, beams.label)
     best, order = tf.math.top_k(total, top_paths)
-    found = tf.maximum(tf.gather(beams.lengths, order, axis=1, batch_dims=1), 0)
+    label_lengths = tf.maximum(tf.gather(beams.lengths, order, axis=1, batch_dims=1), 0)
     labels = tf.gather(beams.labels, order, axis=1, batch_dims=1)
-    labels = tf.where(tf.range(times) < found[..., tf.newaxis], labels, blank)
-    return tf.cast(best, dtype, name=name), found, labels
+    labels = tf.where(tf.range(times) < label_lengths[..., tf.newaxis], labels, blank)
+    return tf.cast(best, dtype, name=name), label_lengths, labels
 
 
 def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:

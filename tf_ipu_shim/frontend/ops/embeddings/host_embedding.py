@@ -360,7 +360,7 @@ def gather_rows(table: Any, indices: Any) -> tf.Tensor:
     with host_ops.host_placement("host_embedding_lookup"):
         if not _is_eager_variable(table):
             return gen_resource_variable_ops.resource_gather(_variable_handle(table), indices, table.dtype)
-        rows = tf.py_function(lambda wanted: tf.gather(table, wanted), [indices], table.dtype)
+        rows = tf.py_function(lambda row_indices: tf.gather(table, row_indices), [indices], table.dtype)
         rows.set_shape([*indices.shape, table.shape[1]])
         return rows
 
@@ -369,7 +369,7 @@ def call_update(update: Any, table: Any, slots: Any, indices: Any, gradient: Any
     """Calls what updates a table: `update(table, slots, indices, gradient)`."""
     if not _is_eager_variable(table):
         return update(table, slots, indices, gradient)
-    return tf.py_function(lambda *given: update(table, slots, *given), [indices, gradient], [])
+    return tf.py_function(lambda *inputs: update(table, slots, *inputs), [indices, gradient], [])
 
 
 def _is_eager_variable(variable: Any) -> bool:

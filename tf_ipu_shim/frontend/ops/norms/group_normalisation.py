@@ -94,8 +94,8 @@ def group_normalise(
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def normalised(inputs: Any, *parameters: Any) -> tuple[Any, Any]:
-        which = iter(parameters)
-        scale, shift = (None if tensor is None else tf.cast(next(which), tf.float32) for tensor in scales)
+        given_parameters = iter(parameters)
+        scale, shift = (None if tensor is None else tf.cast(next(given_parameters), tf.float32) for tensor in scales)
         values = shapes.grouped(inputs)
         mean = shapes.mean(values)
         centred = values - mean
@@ -114,12 +114,12 @@ def group_normalise(
             scaled = wide if scale is None else wide * tf.reshape(scale, shapes.along_channels)
             scaled = shapes.grouped(scaled)
             of_inputs = (scaled - shapes.mean(scaled) - normal * shapes.mean(scaled * normal)) * deviation
-            found = [tf.cast(tf.reshape(of_inputs, shapes.sizes), inputs.dtype)]
+            gradients = [tf.cast(tf.reshape(of_inputs, shapes.sizes), inputs.dtype)]
             if scale is not None:
-                found.append(shapes.of_channels(wide * tf.reshape(normal, shapes.sizes)))
+                gradients.append(shapes.of_channels(wide * tf.reshape(normal, shapes.sizes)))
             if shift is not None:
-                found.append(shapes.of_channels(wide))
-            return [tf.cast(tensor, like.dtype) for tensor, like in zip(found, [inputs, *parameters])]
+                gradients.append(shapes.of_channels(wide))
+            return [tf.cast(tensor, like.dtype) for tensor, like in zip(gradients, [inputs, *parameters])]
 
         return result, gradient
 

@@ -56,7 +56,9 @@ def _backprop(kind: LayerKind, name: str, args: Sequence[Any], kwargs: Mapping[s
     upstream = tuple(f"{output}_backprop" for output in outputs)
     operands = _bind_operands(name, (*kind.operands, *outputs, "intermediates", *upstream), args, kwargs)
     with tf.name_scope(operands["name"] or name):
-        gradients = kind.gradients(operands, _planned(operands), dict(enumerate(operands[each] for each in upstream)))
+        gradients = kind.gradients(
+            operands, _planned(operands), dict(enumerate(operands[backprop_name] for backprop_name in upstream))
+        )
     fields = [("att" if operand == "att_score" else operand) + "_backprop" for operand in kind.trained]
     results = _name_results(name, fields, gradients)
     return planner_options.check_options(results, operands["options"], operands["options_bwd"])
@@ -77,7 +79,7 @@ def _bind_operands(
     if len(args) > len(order) or set(kwargs) - set(order) or set(order[: len(args)]) & set(kwargs):
         raise TypeError(f"{name}: SDK {line} has the arguments {', '.join(order)}. Give each of them once at most.")
     arguments = {**_DEFAULTS, **dict(zip(order, args)), **kwargs}
-    if missing := [each for each in order if each not in arguments]:
+    if missing := [argument for argument in order if argument not in arguments]:
         raise TypeError(
             f"{name}: the argument {missing[0]} is missing; SDK {line} has the arguments "
             f"{', '.join(order)} and expects all. Pass it."
@@ -110,11 +112,11 @@ _DEFAULTS: dict[str, Any] = {
 def _ordered_attributes(line: tuple[int, int], lstm: bool) -> tuple[str, ...]:
     """Returns the attributes of an op in the order of its wrapper's arguments."""
     activations = ("activation", "recurrent_activation") if line >= (2, 1) else ()
-    further: tuple[str, ...] = ()
+    planner_arguments: tuple[str, ...] = ()
     if line >= (2, 2):
-        further = ("options", "options_bwd") if line >= (2, 5) else _SHARES
+        planner_arguments = ("options", "options_bwd") if line >= (2, 5) else _SHARES
     reset = () if lstm else ("reset_after",)
-    return (*activations, "num_channels", "is_training", "partials_dtype", *reset, *further, "name")
+    return (*activations, "num_channels", "is_training", "partials_dtype", *reset, *planner_arguments, "name")
 
 
 def _planned(arguments: Mapping[str, Any]) -> RecurrentOptions:
