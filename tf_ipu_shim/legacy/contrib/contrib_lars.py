@@ -75,8 +75,8 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
         value = v1.convert_to_tensor(var)
         of_weights, of_gradient = v1.norm(value), v1.norm(grad)
         divisor = of_gradient + self._weight_decay * of_weights + self._epsilon
-        known = v1.logical_and(of_weights > 0, of_gradient > 0)
-        trust = v1.where(known, self._eeta * of_weights / divisor, v1.ones_like(of_weights))
+        is_nonzero = v1.logical_and(of_weights > 0, of_gradient > 0)
+        trust = v1.where(is_nonzero, self._eeta * of_weights / divisor, v1.ones_like(of_weights))
         return rate * trust, grad + self._weight_decay * value
 
     def _rate(self) -> Any:

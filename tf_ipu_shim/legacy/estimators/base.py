@@ -403,12 +403,12 @@ class IPUEstimatorBase(stock.EstimatorV2):
         raise NotImplementedError
 
     def _evaluation_spec(
-        self, spec: Any, feeds: EvaluationFeeds, loss: Any, found: dict[str, Any], program: Any, sent: Any
+        self, spec: Any, feeds: EvaluationFeeds, loss: Any, metric_values: dict[str, Any], program: Any, sent: Any
     ) -> Any:
         """Returns the tensors that the session evaluates; `loss` is the mean of those in `sent`."""
         counted = self._count_steps([program])
         metric_ops: dict[str, Any] = {}
-        for name, (value, update) in found.items():
+        for name, (value, update) in metric_values.items():
             with ops.control_dependencies([counted] if not metric_ops else []):
                 metric_ops[name] = (value, control_flow_ops.group(update))
         # TensorFlow takes the mean over loops, of which the last may be shorter. It reshapes what it can tell is no
@@ -423,7 +423,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
             evaluation_hooks=[feeds, StepRestorer(), *(spec.evaluation_hooks or ())],
         )
         feeds.sent, feeds.counted_on_ipu = sent, [program]
-        feeds.metrics = collections.ChainMap(found, merged_spec.eval_metric_ops)
+        feeds.metrics = collections.ChainMap(metric_values, merged_spec.eval_metric_ops)
         return merged_spec
 
     def _prediction_spec(self, spec: Any, feeds: PredictionFeeds, sent: Any) -> Any:

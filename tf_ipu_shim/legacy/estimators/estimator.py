@@ -130,10 +130,10 @@ class IPUEstimator(IPUEstimatorBase):
         sent, spec = loop.results(), loop.spec
         loss = math_ops.reduce_mean(sent["loss"])
         if spec.eval_metric_ops:
-            found = metrics.on_ipu(spec.eval_metric_ops, loop.program, sent.get("metrics", {}), replicas)
+            metric_values = metrics.on_ipu(spec.eval_metric_ops, loop.program, sent.get("metrics", {}), replicas)
         else:
-            found = metrics.completed(metrics.on_host(spec.eval_metrics[0], sent["metrics"]))
-        return self._evaluation_spec(spec, feeds, loss, found, loop.program, sent)
+            metric_values = metrics.completed(metrics.on_host(spec.eval_metrics[0], sent["metrics"]))
+        return self._evaluation_spec(spec, feeds, loss, metric_values, loop.program, sent)
 
     def _prediction(self, dataset: Any) -> Any:
         feeds = PredictionFeeds(dataset, self._ipu)

@@ -58,20 +58,20 @@ def has_collectives(graph: Any) -> bool:
 
 def sources(tensor: Any) -> set[str]:
     """The names of what a tensor of a function's graph is made of outside of all functions, such as variables."""
-    found: set[str] = set()
+    placeholders: set[str] = set()
     seen: set[Any] = set()
     waiting = [tensor]
     while waiting:
         pending = waiting.pop()
         outside = outermost(pending)
         if outside is not pending:
-            found.add(outside.op.name)
+            placeholders.add(outside.op.name)
         elif pending.op not in seen:
             seen.add(pending.op)
             waiting.extend(pending.op.inputs)
             for control in pending.op.control_inputs:
                 waiting.extend(control.inputs)
-    return found
+    return placeholders
 
 
 def lifted(tensor: Any) -> Any:

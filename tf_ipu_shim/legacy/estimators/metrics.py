@@ -81,23 +81,23 @@ def on_host(function: Any, sent: Any) -> dict[str, Any]:
         TypeError: it returns something else.
     """
     with ops.device("/device:CPU:0"):
-        found = function(**sent) if isinstance(sent, dict) else function(*sent)
-    if not isinstance(found, Mapping):
+        metric_ops = function(**sent) if isinstance(sent, dict) else function(*sent)
+    if not isinstance(metric_ops, Mapping):
         raise TypeError(
             "The function of eval_metrics must return a dictionary of metrics by name, and returned a "
-            f"{type(found).__name__}. Return a dictionary."
+            f"{type(metric_ops).__name__}. Return a dictionary."
         )
-    return dict(found)
+    return dict(metric_ops)
 
 
-def completed(found: Mapping[str, Any]) -> dict[str, Any]:
+def completed(metric_ops: Mapping[str, Any]) -> dict[str, Any]:
     """Metrics as TensorFlow wants them; a plain tensor among them stands for its mean over the evaluation."""
     with ops.device("/device:CPU:0"):
-        return _completed(found)
+        return _completed(metric_ops)
 
 
-def _completed(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _pair(name, metric) for name, metric in found.items()}
+def _completed(metric_ops: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _pair(name, metric) for name, metric in metric_ops.items()}
 
 
 def _pair(name: str, metric: Any) -> Any:

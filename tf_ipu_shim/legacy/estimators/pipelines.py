@@ -231,8 +231,8 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         spec, program = self._pipeline(ModeKeys.TRAIN, feeds)
         losses = self._sent(spec, feeds, program)
         count = spec.gradient_accumulation_count
-        each = count if spec.count_gradient_accumulation_as_iterations else 1
-        self._rest_counter = RestCounter(feeds.outfeed, lambda mini_batches: mini_batches // count * each)
+        steps_per_update = count if spec.count_gradient_accumulation_as_iterations else 1
+        self._rest_counter = RestCounter(feeds.outfeed, lambda mini_batches: mini_batches // count * steps_per_update)
         return stock_specs.EstimatorSpec(
             ModeKeys.TRAIN,
             loss=math_ops.reduce_mean(math_ops.cast(nest.flatten(losses)[0], "float32")),
@@ -244,14 +244,14 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         feeds = EvaluationFeeds(dataset, self._ipu)
         spec, program = self._pipeline(ModeKeys.EVAL, feeds)
         sent = self._sent(spec, feeds, program)
-        found = metrics.on_host(spec.eval_metrics_fn, sent if isinstance(sent, (dict, list, tuple)) else [sent])
-        if "loss" not in found or isinstance(found["loss"], tuple):
+        metric_values = metrics.on_host(spec.eval_metrics_fn, sent if isinstance(sent, (dict, list, tuple)) else [sent])
+        if "loss" not in metric_values or isinstance(metric_values["loss"], tuple):
             raise KeyError(
                 "The dictionary that `eval_metrics_fn` returns must contain 'loss', a tensor; it has "
-                f"{', '.join(map(repr, found)) or 'nothing'}. Add the loss."
+                f"{', '.join(map(repr, metric_values)) or 'nothing'}. Add the loss."
             )
-        loss = math_ops.reduce_mean(math_ops.cast(found.pop("loss"), "float32"))
-        return self._evaluation_spec(spec, feeds, loss, metrics.completed(found), program, sent)
+        loss = math_ops.reduce_mean(math_ops.cast(metric_values.pop("loss"), "float32"))
+        return self._evaluation_spec(spec, feeds, loss, metrics.completed(metric_values), program, sent)
 
     def _prediction(self, dataset: Any) -> Any:
         feeds = PredictionFeeds(dataset, self._ipu)
@@ -310,7 +310,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
                 "model_fn of an IPUPipelineEstimator must not have `features` or `labels` arguments; it has "
                 f"{', '.join(names)}. The first computational stage takes them: give it those arguments."
             )
-        known = {"mode": mode, "config": self._config, "params": self.params}
-        spec = self._stages_of(**{name: value for name, value in known.items() if name in names})
+        arguments = {"mode": mode, "config": self._config, "params": self.params}
+        spec = self._stages_of(**{name: value for name, value in arguments.items() if name in names})
         self._check_spec(spec)
         return spec

@@ -81,10 +81,10 @@ def check_device(ordinal: int, replicas: int, shards: int) -> None:
     Raises:
         ValueError: it has more IPUs than they need, or fewer.
     """
-    found = devices.get(ordinal, attach=False).num_ipus
-    if found // selection.ipus_of_replica(shards, found) != replicas:
+    num_ipus = devices.get(ordinal, attach=False).num_ipus
+    if num_ipus // selection.ipus_of_replica(shards, num_ipus) != replicas:
         raise ValueError(
             f"`IPURunConfig` configured with {replicas * shards} devices ({replicas} replicas times "
-            f"{shards} shards), but /device:IPU:{ordinal} has {found}; both must be equal. Select "
+            f"{shards} shards), but /device:IPU:{ordinal} has {num_ipus}; both must be equal. Select "
             f"{replicas * shards} with auto_select_ipus, or with a device that has as many."
         )

@@ -73,10 +73,11 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
                 return importlib.import_module("tf_ipu_shim.legacy.keras_2_6.mixed_precision")
             if keras_paths.is_moved(path) and mode.is_requested():
                 return importlib.import_module(f"{one_keras.NAME}.{path}")
-            found = importlib.import_module(internal) if importlib.util.find_spec(internal) else None  # in Keras 3
-            if hasattr(found, name):
-                return getattr(found, name)
-            if hasattr(found, "__path__") and importlib.util.find_spec(f"{internal}.{name}") is not None:
+            has_spec = importlib.util.find_spec(internal) is not None
+            internal_module = importlib.import_module(internal) if has_spec else None  # in Keras 3
+            if hasattr(internal_module, name):
+                return getattr(internal_module, name)
+            if hasattr(internal_module, "__path__") and importlib.util.find_spec(f"{internal}.{name}") is not None:
                 return importlib.import_module(f"{internal}.{name}")
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
@@ -95,9 +96,9 @@ def _with_split_module(module: Any, root: str, path: str) -> Callable[[str], Any
         if not name.startswith("__") and mode.is_requested():
             for beside in keras_paths.BESIDE[path].split():
                 spec = importlib.util.find_spec(root + beside)  # None in Keras 3
-                found = importlib.import_module(root + beside) if spec is not None else None
-                if hasattr(found, name):
-                    return getattr(found, name)
+                split_module = importlib.import_module(root + beside) if spec is not None else None
+                if hasattr(split_module, name):
+                    return getattr(split_module, name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     return __getattr__

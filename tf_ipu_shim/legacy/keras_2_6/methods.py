@@ -70,5 +70,5 @@ def _predict_proba(self: Any, x: Any, batch_size: int | None = 32, verbose: Any 
 
 def _predict_classes(self: Any, x: Any, batch_size: int | None = 32, verbose: Any = 0) -> Any:
     """The class of each prediction: the largest one's index, or of a single output whether it is above a half."""
-    found = _predict_proba(self, x, batch_size, verbose)
-    return found.argmax(axis=-1) if found.shape[-1] > 1 else (found > 0.5).astype(np.int32)
+    probabilities = _predict_proba(self, x, batch_size, verbose)
+    return probabilities.argmax(axis=-1) if probabilities.shape[-1] > 1 else (probabilities > 0.5).astype(np.int32)

@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _class(name: str, stock: Any, known: Any, make: Callable[..., Any], init: Callable[..., None]) -> type:
+def _class(name: str, stock: Any, base: Any, make: Callable[..., Any], init: Callable[..., None]) -> type:
     """A class that makes the objects of today and takes them all for its own; a script's subclass is one of `stock`.
 
     Args:
@@ -39,7 +39,7 @@ def _class(name: str, stock: Any, known: Any, make: Callable[..., Any], init: Ca
             return make(*args, **kwargs) if cls is subclass else type.__call__(cls, *args, **kwargs)
 
         def __instancecheck__(cls, instance: Any) -> bool:
-            return isinstance(instance, known) if cls is subclass else type.__instancecheck__(cls, instance)
+            return isinstance(instance, base) if cls is subclass else type.__instancecheck__(cls, instance)
 
     subclass: type = Kind(name, (stock,), {"__init__": init, "__module__": __name__, "__doc__": make.__doc__})
     return subclass
@@ -63,8 +63,8 @@ def _loss_scale_optimizer() -> type:
     def init(self: Any, optimizer: Any, loss_scale: Any) -> None:
         module.LossScaleOptimizer.__init__(self, optimizer, **_scaling(loss_scale))
 
-    known = module.BaseLossScaleOptimizer
-    return _class("LossScaleOptimizer", module.LossScaleOptimizer, known, _make_loss_scale_optimizer, init)
+    base = module.BaseLossScaleOptimizer
+    return _class("LossScaleOptimizer", module.LossScaleOptimizer, base, _make_loss_scale_optimizer, init)
 
 
 _CLASSES = {"Policy": _policy, "LossScaleOptimizer": _loss_scale_optimizer}

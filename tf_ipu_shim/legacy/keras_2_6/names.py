@@ -108,11 +108,11 @@ def _call_as_in_keras(initializers: Any) -> None:
     A layer made of the configuration of another one then has the same configuration, as with Keras 2.6.
     """
     why = "Keras writes TensorFlow's initializers as its own, which is what it reads them as"
-    for name, found in vars(init_ops_v2).items():
+    for name, initializer in vars(init_ops_v2).items():
         own = vars(initializers).get(name)
         names = vars(own).get(_NAMES) if isinstance(own, type) else None
-        if names and isinstance(found, type) and issubclass(found, init_ops_v2.Initializer):
-            patches.replace(found, _NAMES, _always(names), why=why)
+        if names and isinstance(initializer, type) and issubclass(initializer, init_ops_v2.Initializer):
+            patches.replace(initializer, _NAMES, _always(names), why=why)
 
 
 def _always(value: Any) -> Callable[[Any], Any]:

@@ -38,9 +38,9 @@ def current() -> str:
     """
     value = os.environ.get(ENVIRONMENT_VARIABLE, "") or GRAPHCORE
     if value not in MEANINGS:
-        known = "; ".join(f"{name!r}: {meaning}" for name, meaning in MEANINGS.items())
+        modes = "; ".join(f"{name!r}: {meaning}" for name, meaning in MEANINGS.items())
         raise errors.UnsupportedError(
-            f"{ENVIRONMENT_VARIABLE} is {value!r}; expected one of {known}. Use {GRAPHCORE!r}, the default."
+            f"{ENVIRONMENT_VARIABLE} is {value!r}; expected one of {modes}. Use {GRAPHCORE!r}, the default."
         )
     return value
 

@@ -42,7 +42,7 @@ def refuse_deleted(name: str, stock: str) -> None:
         )
 
 
-def chosen_count(name: str, given: Any, older: Mapping[str, Any]) -> int:
+def chosen_count(name: str, given_count: Any, older: Mapping[str, Any]) -> int:
     """Returns the number of mini-batches to an update, by whichever name a script calls it.
 
     Args:
@@ -54,20 +54,20 @@ def chosen_count(name: str, given: Any, older: Mapping[str, Any]) -> int:
         TypeError: it is missing, or no integer.
         ValueError: it is smaller than 1, or given twice.
     """
-    found = {key: value for key, value in older.items() if value is not None}
-    if given is not None:
-        found["gradient_accumulation_count"] = given
-    if not found:
+    given_counts = {key: value for key, value in older.items() if value is not None}
+    if given_count is not None:
+        given_counts["gradient_accumulation_count"] = given_count
+    if not given_counts:
         raise TypeError(
             f"{name} is missing the argument 'gradient_accumulation_count', which it needs. Pass a "
             "number of mini-batches."
         )
-    if len(set(found.values())) > 1:
+    if len(set(given_counts.values())) > 1:
         raise ValueError(
-            f"{name} takes one number of mini-batches to an update, and was given {found}; expected "
+            f"{name} takes one number of mini-batches to an update, and was given {given_counts}; expected "
             "one. Leave the others out."
         )
-    count = next(iter(found.values()))
+    count = next(iter(given_counts.values()))
     if isinstance(count, bool) or not hasattr(count, "__index__"):
         raise TypeError(f"{name}: gradient_accumulation_count must be an integer, not {count!r}. Pass an integer.")
     if count < 1:
@@ -86,7 +86,7 @@ def remember(model: Any, **values: Any) -> None:
         object.__setattr__(model, name, value)
 
 
-def refuse_keras(kwargs: Mapping[str, Any], known: tuple[str, ...], method: str) -> None:
+def refuse_keras(kwargs: Mapping[str, Any], accepted: tuple[str, ...], method: str) -> None:
     """Refuses arguments of Keras that old models do not have.
 
     Args:
@@ -99,7 +99,7 @@ def refuse_keras(kwargs: Mapping[str, Any], known: tuple[str, ...], method: str)
         NotImplementedError: Keras has it, and these models have not.
     """
     for key, value in kwargs.items():
-        if key not in known:
+        if key not in accepted:
             if method == "compile":
                 continue
             raise TypeError(

@@ -174,8 +174,8 @@ class OldModel(PipelinedExtension):
             listed = self._callbacks(callbacks, verbose, 1, data)
             with self._ipu.locks.hold_for_evaluate(self):
                 logs = loop.evaluate(self, data, listed)
-            found = loop.order_metrics(logs, self.metrics_names)  # type: ignore[attr-defined]
-            return found if isinstance(found, list) else [found]
+            metric_values = loop.order_metrics(logs, self.metrics_names)  # type: ignore[attr-defined]
+            return metric_values if isinstance(metric_values, list) else [metric_values]
 
     def predict(  # type: ignore[override]
         self,
@@ -298,11 +298,11 @@ class OldModel(PipelinedExtension):
 
         strict = mode == "fit" or self._is_pipelined()
         with ops.device("/device:CPU:0"):
-            found = step_data.StepData(
+            data_ = step_data.StepData(
                 type(self).__name__, self._accumulation(), strict, steps, steps_per_run, x=x, model=self, **data
             )
-            found.set_replication_factor(self.replication_factor)
-        return found
+            data_.set_replication_factor(self.replication_factor)
+        return data_
 
     def _callbacks(self, callbacks: Any, verbose: Any, epochs: int, data: step_data.StepData) -> Any:
         package = model_step.keras_package(self)

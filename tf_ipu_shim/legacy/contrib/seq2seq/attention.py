@@ -231,5 +231,5 @@ def _within(memory: Any, lengths: Any) -> Any:
 
 def _size(tensor: Any, axis: int) -> Any:
     static = tensor.shape[axis]
-    known = getattr(static, "value", static)
-    return v1.shape(tensor)[axis] if known is None else int(known)
+    size = getattr(static, "value", static)
+    return v1.shape(tensor)[axis] if size is None else int(size)

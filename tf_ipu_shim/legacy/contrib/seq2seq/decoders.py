@@ -94,7 +94,7 @@ class BasicDecoder(Decoder):
         size = self._cell.output_size
         if self._output_layer is None:
             return size
-        shapes = v1.nest.map_structure(lambda each: v1.TensorShape([None]).concatenate(each), size)
+        shapes = v1.nest.map_structure(lambda shape: v1.TensorShape([None]).concatenate(shape), size)
         return v1.nest.map_structure(lambda shape: shape[1:], self._output_layer.compute_output_shape(shapes))
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any, Any]:
@@ -211,8 +211,8 @@ def _arrays(decoder: Decoder, size: Any) -> Any:
     """Returns where outputs are kept: of so many steps, or of as many as there will be."""
     rows = v1.get_static_value(v1.convert_to_tensor(decoder.batch_size))
 
-    def of(each: Any, dtype: Any) -> Any:
-        shape = v1.TensorShape([None if rows is None else int(rows)]).concatenate(v1.TensorShape(each))
+    def of(element_shape: Any, dtype: Any) -> Any:
+        shape = v1.TensorShape([None if rows is None else int(rows)]).concatenate(v1.TensorShape(element_shape))
         return v1.TensorArray(dtype, 0 if size is None else size, size is None, element_shape=shape)
 
     return v1.nest.map_structure(of, decoder.output_size, decoder.output_dtype)

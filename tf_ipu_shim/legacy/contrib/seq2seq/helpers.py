@@ -227,9 +227,9 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
     ) -> tuple[Any, Any, Any]:
         """Returns the words that were drawn, and the next entries for other sequences."""
         with v1.name_scope(name, "ScheduledEmbeddingTrainingHelperNextInputs"):
-            finished, known, state = super().next_inputs(time, outputs, state)
+            finished, target_inputs, state = super().next_inputs(time, outputs, state)
             embedded = self._embedding_fn(v1.maximum(sample_ids, 0))
-            return finished, v1.where(sample_ids > -1, embedded, known), state
+            return finished, v1.where(sample_ids > -1, embedded, target_inputs), state
 
 
 class GreedyEmbeddingHelper(_Sampling):

@@ -90,31 +90,31 @@ class HParams:
         """
         place = 0
         while place < len(values):
-            found = _ASSIGNMENT.match(values, place)
-            if not found:
+            match = _ASSIGNMENT.match(values, place)
+            if not match:
                 raise ValueError(
                     f"Malformed hyperparameter value: {values[place:]}; expected name=value,... Write it in this form."
                 )
-            place = found.end()
-            self._assign(found)
+            place = match.end()
+            self._assign(match)
         return self
 
-    def _assign(self, found: re.Match[str]) -> None:
-        name = found["name"]
+    def _assign(self, match: re.Match[str]) -> None:
+        name = match["name"]
         if name not in self._hparam_types:
             raise ValueError(
                 f"Unknown hyperparameter type for {name}; expected one of {', '.join(self._hparam_types)}. "
                 "Remove it, or correct its name."
             )
         kind, _ = self._hparam_types[name]
-        if found["list"] is not None:
-            self.set_hparam(name, [_read(name, kind, item.strip()) for item in found["list"].split(",")])
-        elif found["index"] is not None:
+        if match["list"] is not None:
+            self.set_hparam(name, [_read(name, kind, item.strip()) for item in match["list"].split(",")])
+        elif match["index"] is not None:
             changed = list(getattr(self, name))
-            changed[int(found["index"])] = _read(name, kind, found["value"])
+            changed[int(match["index"])] = _read(name, kind, match["value"])
             self.set_hparam(name, changed)
         else:
-            self.set_hparam(name, _read(name, kind, found["value"]))
+            self.set_hparam(name, _read(name, kind, match["value"]))
 
     def override_from_dict(self, values_dict: Mapping[str, Any]) -> HParams:
         """Sets hyperparameters that there are.

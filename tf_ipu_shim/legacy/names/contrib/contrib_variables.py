@@ -27,8 +27,8 @@ def get_variables(scope: Any = None, suffix: str | None = None, collection: str 
     pattern = scope.name if isinstance(scope, _v1().VariableScope) else scope
     if suffix is not None:
         pattern = f"{pattern or ''}.*{suffix if ':' in suffix else f'{suffix}:'}"
-    found: list[Any] = _v1().get_collection(collection, pattern)
-    return found
+    variables: list[Any] = _v1().get_collection(collection, pattern)
+    return variables
 
 
 def get_trainable_variables(scope: Any = None, suffix: str | None = None) -> list[Any]:

@@ -263,7 +263,7 @@ def absence(path: str) -> str:
         return f"{start}this part of it is not supported. {instead}"
     if places(module).get(name, "").startswith(_TPU):
         return f"{start}Estimator with it from 2.16 on: install TensorFlow 2.15 (Python 3.10 or 3.11)."
-    have = sorted({*places(module), *(known for known in TABLE if "." not in known and not module)})
+    have = sorted({*places(module), *(module_name for module_name in TABLE if "." not in module_name and not module)})
     advice = f"{f'{NAME}.{module}'.strip('.')} has {', '.join(have)}." if have else "Use tf.compat.v1."
     return f"{start}of it only what published scripts for IPUs use is here (tf_ipu_shim/legacy/names/contrib). {advice}"
 

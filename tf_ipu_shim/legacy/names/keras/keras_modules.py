@@ -41,13 +41,13 @@ class KerasModule(types.ModuleType):
         if name == "__all__":
             return [name for name in dir(self) if not name.startswith("_")]
         if not name.startswith("__"):
-            found = self._look_up(name)
-            if found is _MISSING or isinstance(found, types.ModuleType):
+            attribute = self._look_up(name)
+            if attribute is _MISSING or isinstance(attribute, types.ModuleType):
                 below = f"{self.__name__}.{name}"
                 if importlib.util.find_spec(below) is not None:
                     return importlib.import_module(below)
-            if found is not _MISSING:
-                return found
+            if attribute is not _MISSING:
+                return attribute
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
@@ -56,9 +56,9 @@ class KerasModule(types.ModuleType):
     def _look_up(self, name: str) -> Any:
         for spelling in dict.fromkeys((name, name.lstrip("_"))):  # helpers that several files use lost their underscore
             for module in self._modules():
-                found = getattr(module, spelling, _MISSING)
-                if found is not _MISSING:
-                    return found
+                attribute = getattr(module, spelling, _MISSING)
+                if attribute is not _MISSING:
+                    return attribute
         return _MISSING
 
     def _modules(self) -> list[types.ModuleType]:
@@ -122,8 +122,8 @@ def spec(
 def _targets(root: str, path: str) -> tuple[list[str], bool]:
     """Returns the modules that exist of those that `path` leads to, and whether one of them is a package."""
     names = [f"{root}.{below}" if below else root for below in keras_paths.modules(path)]
-    found = [name for name in names if _exists(name)]
-    return found, any(_is_package(name) for name in found)
+    existing = [name for name in names if _exists(name)]
+    return existing, any(_is_package(name) for name in existing)
 
 
 def _exists(name: str) -> bool:
@@ -134,5 +134,5 @@ def _exists(name: str) -> bool:
 
 
 def _is_package(name: str) -> bool:
-    found = importlib.util.find_spec(name)
-    return found is not None and found.submodule_search_locations is not None
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.submodule_search_locations is not None

@@ -95,9 +95,9 @@ def exchange(counterpart: Callable[[Any], Any], label: str) -> None:
         if str(vars(module).get("__name__")).partition(".")[0] in _LIBRARIES:
             continue
         for name, value in list(vars(module).items()):
-            other = counterpart(value)
-            if other is not value:
-                patches.replace(module, name, functools.partial(_instead, other), why=f"it is {label}")
+            replacement = counterpart(value)
+            if replacement is not value:
+                patches.replace(module, name, functools.partial(_instead, replacement), why=f"it is {label}")
             elif issubclass(type(value), type) and value.__module__ == vars(module).get("__name__"):
                 _derive(value, counterpart, label)
 
@@ -118,9 +118,9 @@ def _derive(derived: type, counterpart: Callable[[Any], Any], label: str) -> Non
         )
 
 
-def _instead(other: Any, before: Any) -> Any:
+def _instead(replacement: Any, before: Any) -> Any:
     del before
-    return other
+    return replacement
 
 
 def _counterpart(value: Any) -> Any:
@@ -129,13 +129,13 @@ def _counterpart(value: Any) -> Any:
     # reads its class.
     if issubclass(type(value), types.ModuleType):
         name, attribute = vars(value).get("__name__"), None
-        known = name in _copy and _copy[name] is value
+        is_copy = name in _copy and _copy[name] is value
     elif issubclass(type(value), (type, types.FunctionType)):
         name, attribute = value.__module__, value.__name__
-        known = name in _copy and vars(_copy[name]).get(attribute) is value
+        is_copy = name in _copy and vars(_copy[name]).get(attribute) is value
     else:
         return value
-    if not known or name is None or importlib.util.find_spec(name) is None:
+    if not is_copy or name is None or importlib.util.find_spec(name) is None:
         return value
     module = importlib.import_module(name)
     return module if attribute is None else getattr(module, attribute, value)

@@ -79,13 +79,13 @@ def getargspec(function: Callable[..., Any]) -> ArgSpec:
         >>> getargspec(lambda size, scale=1.0: size * scale)
         ArgSpec(args=['size', 'scale'], varargs=None, keywords=None, defaults=(1.0,))
     """
-    found = inspect.getfullargspec(function)
-    if found.kwonlyargs or found.annotations:
+    spec = inspect.getfullargspec(function)
+    if spec.kwonlyargs or spec.annotations:
         raise ValueError(
             f"getargspec({getattr(function, '__qualname__', function)!r}): the function has keyword-only arguments or "
             "annotations. Use inspect.getfullargspec, which can tell them."
         )
-    return ArgSpec(found.args, found.varargs, found.varkw, found.defaults)
+    return ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
 
 
 # Modules, and the names that they have lost.

@@ -41,14 +41,14 @@ def _of_float16(stock: Callable[..., Any], arguments: list[str], results: list[s
 
     @functools.wraps(stock)
     def normalise(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
-        if getattr(given.get("scale"), "dtype", None) != dtypes.float16:
+        bound = signature.bind(*args, **kwargs).arguments
+        if getattr(bound.get("scale"), "dtype", None) != dtypes.float16:
             return stock(*args, **kwargs)
         # Named, as an IPU does not have these casts: profiles leave them out, gradients included.
-        full = {name: math_ops.cast(given[name], dtypes.float32, mode.HALF_NORM_CAST) for name in arguments}
-        found = stock(**{**given, **full})
-        return found._replace(
-            **{name: math_ops.cast(getattr(found, name), dtypes.float16, mode.HALF_NORM_CAST) for name in results}
+        full = {name: math_ops.cast(bound[name], dtypes.float32, mode.HALF_NORM_CAST) for name in arguments}
+        result = stock(**{**bound, **full})
+        return result._replace(
+            **{name: math_ops.cast(getattr(result, name), dtypes.float16, mode.HALF_NORM_CAST) for name in results}
         )
 
     return normalise

@@ -34,10 +34,10 @@ def _loaded(module: types.ModuleType) -> None:
     if stock is None or root is None or type(stock) is types.ModuleType:
         return  # a plain module is what has been loaded already
     # It is loaded when it is first asked for something, and takes its place in the module then.
-    found = type(stock)("normalization", vars(module), f"{root}.{_LAYERS}")
+    module_class = type(stock)("normalization", vars(module), f"{root}.{_LAYERS}")
     patches.change(
         f"{_NAME}.normalization",
-        lambda: setattr(module, "normalization", found),
+        lambda: setattr(module, "normalization", module_class),
         lambda: setattr(module, "normalization", stock),
         why=_WHY,
         undone="the stock attribute is restored",
