@@ -61,10 +61,10 @@ def current() -> SdkVersion:
         >>> str(current())
         '3.4'
     """
-    text = os.environ.get(ENVIRONMENT_VARIABLE)
-    if not text:
+    setting = os.environ.get(ENVIRONMENT_VARIABLE)
+    if not setting:
         return SdkVersion(*NEWEST)
     try:
-        return parse(text)
+        return parse(setting)
     except ValueError as error:
         raise ValueError(f"{ENVIRONMENT_VARIABLE}: {error}") from None

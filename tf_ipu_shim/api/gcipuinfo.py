@@ -49,10 +49,10 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        known = ", ".join(known for known in dir(type(self)) if not known.startswith("_"))
+        attributes = ", ".join(attribute for attribute in dir(type(self)) if not attribute.startswith("_"))
         raise errors.MissingAttributeError(
-            f"gcipuinfo.{name} is not emulated: simulated IPUs have neither health nor records. It has {known}. Use "
-            "one of these."
+            f"gcipuinfo.{name} is not emulated: simulated IPUs have neither health nor records. It has {attributes}. "
+            "Use one of these."
         )
 
     def updateData(self) -> bool:  # noqa: N802
@@ -104,8 +104,8 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
             >>> gcipuinfo().getNamedAttributeForDevice(0, IpuPower)
             '80.00W'
         """
-        found = systems.current().device(int(deviceId))
-        return self.getNamedAttributeForAll(attribute)[found.id]
+        device = systems.current().device(int(deviceId))
+        return self.getNamedAttributeForAll(attribute)[device.id]
 
 
 def _log_constant_attributes() -> None:

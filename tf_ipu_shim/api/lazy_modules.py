@@ -34,13 +34,13 @@ def lazy(
         if name not in paths and name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            found = importlib.import_module(f".{places.get(name) or paths[name]}", package)
+            attribute = importlib.import_module(f".{places.get(name) or paths[name]}", package)
         except errors.MissingModuleError as error:
             raise refused(error) from error
         if name in places:
-            found = getattr(found, name)
-        setattr(sys.modules[package], name, found)
-        return found
+            attribute = getattr(attribute, name)
+        setattr(sys.modules[package], name, attribute)
+        return attribute
 
     def __dir__() -> list[str]:
         return sorted({*vars(sys.modules[package]), *paths, *places})

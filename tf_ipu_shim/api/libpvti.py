@@ -238,8 +238,8 @@ class HeatmapDouble:
             interval -= value == self._edges[-1]  # the last interval has its upper edge too
             if 0 <= interval < len(counts):
                 counts[interval] += 1
-        edges, found = (" ".join(map(str, numbers)) for numbers in (self._edges, counts))
-        _moment(self._name, counts=found, edges=edges, unit=self._unit)
+        edges, counts_text = (" ".join(map(str, numbers)) for numbers in (self._edges, counts))
+        _moment(self._name, counts=counts_text, edges=edges, unit=self._unit)
 
 
 def _moment(label: str, **beside: Any) -> None:

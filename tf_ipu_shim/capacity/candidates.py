@@ -17,8 +17,8 @@ def systems_for(names: Sequence[str], chips: Sequence[str], ipus: int) -> list[S
     """
     chip_names = chips_of(chips)
     if names:
-        found = [named(name) for name in names]
-        return [system for system in found if not chips or system.chip in chip_names]
+        named_systems = [named(name) for name in names]
+        return [system for system in named_systems if not chips or system.chip in chip_names]
     smallest_of = (
         next((candidate for candidate in by_size() if candidate.chip == chip and candidate.num_ipus >= ipus), None)
         for chip in chip_names

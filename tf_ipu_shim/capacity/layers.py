@@ -221,8 +221,8 @@ class _Flow:
         """Returns the first layer that consumes a host copy."""
         block, value_id = step
         at = self._numbers[id(block)]
-        found = [self._first[at, value] for value in block.steps[value_id].outputs if (at, value) in self._first]
-        return min(found, default=0)
+        first_layers = [self._first[at, value] for value in block.steps[value_id].outputs if (at, value) in self._first]
+        return min(first_layers, default=0)
 
     def _taken(self, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
         """Yields what layers consume in the forward pass: layer, op, value and host source."""
@@ -259,12 +259,12 @@ def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: in
 
 
 def _activations(blocks: Iterable[Block], layer_index: LayerIndex) -> list[int]:
-    found = [0] * layer_index.count
+    layer_bytes = [0] * layer_index.count
     for block in blocks:
         for value in block.values:
             if value.kind == "activation" and value.mode is not Mode.VIEW and layer_index.is_in_layer(value.owner):
-                found[layer_index.of(value.owner)] += value.bytes
-    return found
+                layer_bytes[layer_index.of(value.owner)] += value.bytes
+    return layer_bytes
 
 
 def _computations(entries: Iterable[Entry], times: float) -> Iterator[tuple[Entry, float]]:

@@ -35,11 +35,11 @@ class LayerNames:
             return
         self._seen.add(name)
         parts = self._parts(name)
-        found = next((place for place, part in enumerate(parts) if part in self._weighted), None)
-        if found is not None:
-            self._model = self._model or name.split("/")[found]
-            if parts[found] not in self.order:
-                self.order.append(parts[found])
+        weighted_index = next((place for place, part in enumerate(parts) if part in self._weighted), None)
+        if weighted_index is not None:
+            self._model = self._model or name.split("/")[weighted_index]
+            if parts[weighted_index] not in self.order:
+                self.order.append(parts[weighted_index])
             return
         layer = self._behind_model(name)
         if layer and self.order:  # its last op decides: random numbers may be made at any time before

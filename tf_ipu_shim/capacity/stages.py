@@ -91,7 +91,7 @@ class StageTransfers:
         """Returns the communication cycles of each stage."""
         sizes, backs = self._between(bounds)
         places = shard_order(links.round_up_to_ladders(max(len(bounds), 2)), pipelined=True)
-        found = [0.0] * len(bounds)
+        stage_cycles = [0.0] * len(bounds)
         for own_stage in range(len(bounds)):
             forward = [(size, to) for (at, to), size in sizes.items() if at == own_stage]
             back = [(size, at) for (at, to), size in backs.items() if to == own_stage]
@@ -100,8 +100,8 @@ class StageTransfers:
                     [(size, places[own_stage], places[other_stage]) for size, other_stage in phase], len(bounds)
                 )
                 for stage in (own_stage, *(other_stage for _, other_stage in phase)):
-                    found[stage] += cycles
-        return found
+                    stage_cycles[stage] += cycles
+        return stage_cycles
 
     def _between(self, bounds: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], ...]:
         """Returns the bytes, forward and backward, by sending and receiving stage."""
@@ -173,22 +173,22 @@ def split(
     handed = StageTransfers(layers, chip, times)
     for count in sorted({least, *(count for count in _STAGES if count > least)}):
         places = [_Stage(index, count, recomputes) for index in range(count)]
-        found = _balance(layers, places, chip.total_bytes, handed) if count <= len(layers) else None
-        if found is not None:
-            return found
+        best_split = _balance(layers, places, chip.total_bytes, handed) if count <= len(layers) else None
+        if best_split is not None:
+            return best_split
     return None
 
 
 def better_split(program: CapturedProgram, chip: ChipSpec, fits: bool) -> Split | None:
     """Returns a better split for a program, or None."""
     layers = layers_of(program, chip)
-    found = split(layers, chip, max(2, len(program.blocks)), program.recomputes, program.steps)
-    if found is None or len(program.blocks) == 1 or not fits:
-        return found
-    if len(found.stages) > len(program.blocks):  # it fits, and no more IPUs are asked for
+    best_split = split(layers, chip, max(2, len(program.blocks)), program.recomputes, program.steps)
+    if best_split is None or len(program.blocks) == 1 or not fits:
+        return best_split
+    if len(best_split.stages) > len(program.blocks):  # it fits, and no more IPUs are asked for
         return None
     now = timeline_of(program.blocks, chip, program.ipus).busy
-    return found if max(found.cycles) <= _WORTH * max(now.values()) else None
+    return best_split if max(best_split.cycles) <= _WORTH * max(now.values()) else None
 
 
 def _balance(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, handed: StageTransfers) -> Split | None:
@@ -213,16 +213,16 @@ def _balance(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, hand
     )
 
 
-def to_text(found: Split, chip: ChipSpec) -> list[str]:
+def to_text(layer_split: Split, chip: ChipSpec) -> list[str]:
     """Returns lines that describe a split and the script lines that apply it."""
-    longest = max(found.cycles)
-    how = ", with recomputation" if found.recomputes else ""
-    lines = [f"  As a pipeline of {len(found.stages)} stages on {chip.name}, cycles balanced{how} (Keras):"]
-    for stage, (cycles, size) in enumerate(zip(found.cycles, found.bytes)):
+    longest = max(layer_split.cycles)
+    how = ", with recomputation" if layer_split.recomputes else ""
+    lines = [f"  As a pipeline of {len(layer_split.stages)} stages on {chip.name}, cycles balanced{how} (Keras):"]
+    for stage, (cycles, size) in enumerate(zip(layer_split.cycles, layer_split.bytes)):
         lines.append(
             f"    stage {stage}: {100 * cycles / (longest or 1):.0f} % of the busiest, about {format_bytes(size)}"
         )
-    starts = {layers[0]: stage for stage, layers in enumerate(found.stages)}
+    starts = {layers[0]: stage for stage, layers in enumerate(layer_split.stages)}
     return [
         *lines,
         f"    begins = {starts}",
@@ -232,5 +232,5 @@ def to_text(found: Split, chip: ChipSpec) -> list[str]:
         "        assignment.pipeline_stage = stage",
         "    model.set_pipeline_stage_assignment(assignments)",
         "    # steps_per_execution and the number of mini-batches must be multiples of this:",
-        f"    model.set_pipelining_options(gradient_accumulation_steps_per_replica={2 * len(found.stages)})",
+        f"    model.set_pipelining_options(gradient_accumulation_steps_per_replica={2 * len(layer_split.stages)})",
     ]

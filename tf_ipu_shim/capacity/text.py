@@ -28,13 +28,13 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
             "No program was compiled for IPUs: ops in an ipu_scope run one by one. Give them to "
             "ipu_compiler.compile, a tf.function(jit_compile=True) or a Keras model in the scope of an IPUStrategy."
         )
-    known: dict[tuple[int, str], Estimate] = {}
+    estimates: dict[tuple[int, str], Estimate] = {}
 
     def on(program: CapturedProgram, chip: ChipSpec) -> Estimate:
         key = id(program), chip.name
-        if key not in known:
-            known[key] = estimate(program, chip)
-        return known[key]
+        if key not in estimates:
+            estimates[key] = estimate(program, chip)
+        return estimates[key]
 
     first = systems[0].chip if systems else CHIPS["gc200"]
     largest = sorted(programs, key=lambda captured: -captured.plan.peak_bytes)
@@ -54,16 +54,16 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
 def _smallest(programs: Sequence[CapturedProgram], on: Callable[[CapturedProgram, ChipSpec], Estimate]) -> str:
     """Returns the sentence about the smallest system for all programs."""
     ipus = max(program.ipus for program in programs)
-    found = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
-    if found is None:
+    system = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
+    if system is None:
         return _nothing_fits(ipus, any(program.plan.savings for program in programs))
-    is_close = any(on(program, found.chip).verdict is Verdict.CLOSE for program in programs)
-    return f"Smallest system on which all programs fit: {found.name}, {found.title}.{_CLOSE if is_close else ''}"
+    is_close = any(on(program, system.chip).verdict is Verdict.CLOSE for program in programs)
+    return f"Smallest system on which all programs fit: {system.name}, {system.title}.{_CLOSE if is_close else ''}"
 
 
 def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> dict[str, object]:
     """Returns what `to_text` shows as records; sizes in bytes."""
-    found = []
+    program_records = []
     for program in programs:
         rows = []
         for system in systems:
@@ -91,7 +91,7 @@ def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -
                     "by_ipu": [_ipu_record(ipu) for ipu in one.ipus],
                 }
             )
-        found.append(
+        program_records.append(
             {
                 "program": program.name,
                 "ipus": program.ipus,
@@ -102,7 +102,7 @@ def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -
         )
     ipus = max((program.ipus for program in programs), default=0)
     best = smallest(ipus, lambda chip: all(estimate(one, chip).fits for one in programs)) if programs else None
-    return {"programs": found, "smallest_system": best and best.name}
+    return {"programs": program_records, "smallest_system": best and best.name}
 
 
 def _ipu_record(ipu: IpuPlan) -> dict[str, object]:
@@ -152,9 +152,11 @@ def _nothing_fits(ipus: int, has_advice: bool) -> str:
 
 def _advice(program: CapturedProgram) -> list[str]:
     """Returns advice for a program that does not fit its chip."""
-    found = advice_lines(program.plan, program.is_keras)
+    advice = advice_lines(program.plan, program.is_keras)
     return (
-        [f"  On {program.plan.chip} it does not fit. {found[0]}", *(f"  {line}" for line in found[1:])] if found else []
+        [f"  On {program.plan.chip} it does not fit. {advice[0]}", *(f"  {line}" for line in advice[1:])]
+        if advice
+        else []
     )
 
 
@@ -165,9 +167,9 @@ def _stages(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str
         key=lambda estimated: estimated[0].title != program.plan.chip,
     )
     for chip, fits in chips:
-        found = stages.better_split(program, chip, fits)
-        if found is not None:
-            return stages.to_text(found, chip)
+        better = stages.better_split(program, chip, fits)
+        if better is not None:
+            return stages.to_text(better, chip)
     return []
 
 
@@ -210,8 +212,8 @@ def _fits(estimated: Estimate) -> str:
     """Returns `yes`, or the verdict with the IPUs that have it."""
     if estimated.verdict is Verdict.FITS:
         return "yes"
-    which = ", ".join(str(ipu.ipu) for ipu in estimated.ipus if ipu.verdict is estimated.verdict)
-    return f"{'close' if estimated.verdict is Verdict.CLOSE else 'no'}: IPU {which}"
+    ipu_ids = ", ".join(str(ipu.ipu) for ipu in estimated.ipus if ipu.verdict is estimated.verdict)
+    return f"{'close' if estimated.verdict is Verdict.CLOSE else 'no'}: IPU {ipu_ids}"
 
 
 def _ipus(count: int) -> str:

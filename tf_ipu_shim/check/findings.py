@@ -59,14 +59,14 @@ def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
         <FindingKind.REFUSED: 'not supported'>
     """
     scans = [(source, Scan(source.tree)) for source in sources]
-    found: dict[Finding, None] = {}
+    findings: dict[Finding, None] = {}
     for source, scan in scans:
         for finding in _findings_of_file(source, scan):
-            found.setdefault(finding)
+            findings.setdefault(finding)
     for path, trap in pitfalls.find_pitfalls(scans):
-        found.setdefault(Finding(FindingKind.TRAP, path, trap.line, trap.name, trap.why))
+        findings.setdefault(Finding(FindingKind.TRAP, path, trap.line, trap.name, trap.why))
     order = [source.path for source, _ in scans]
-    return sorted(found, key=lambda use: (order.index(use.path), use.line, use.name))
+    return sorted(findings, key=lambda use: (order.index(use.path), use.line, use.name))
 
 
 def _keras_method_names() -> frozenset[str]:
@@ -130,12 +130,12 @@ def _unknown_arguments(path: pathlib.Path, use: Use, module: str, name: str) -> 
     """Keywords of a call that it does not have; what a method is called with is not known."""
     if use.call is None or use.name.rpartition(".")[2] != name:
         return
-    known = emulated.argument_names(module, name)
-    if known is None:
+    argument_names = emulated.argument_names(module, name)
+    if argument_names is None:
         return
     for word in use.call.keywords:
-        if word.arg and word.arg not in known:
-            why = keywords.sentence(name, word.arg, known)
+        if word.arg and word.arg not in argument_names:
+            why = keywords.sentence(name, word.arg, argument_names)
             yield Finding(FindingKind.REFUSED, path, word.value.lineno, f"{short_name(use.name)}({word.arg}=)", why)
 
 
@@ -151,16 +151,16 @@ def _environment_findings(source: SourceFile) -> Iterator[Finding]:
     """Flags and engine options that a file puts into the environment itself."""
     whys = {entry.name: entry.meaning for entry in (*flags.effects(), *engine_options.effects())}
     readers = (
-        (flags.ENVIRONMENT_VARIABLE, lambda text: flags.set_flags_without_effect(flags.parse(text))),
+        (flags.ENVIRONMENT_VARIABLE, lambda setting: flags.set_flags_without_effect(flags.parse(setting))),
         (
             engine_options.ENVIRONMENT_VARIABLE,
-            lambda text: engine_options.without_effect(engine_options.parse(text)),
+            lambda setting: engine_options.without_effect(engine_options.parse(setting)),
         ),
     )
     for variable, read in readers:
-        for line, text in assigned_strings(source.tree, variable):
+        for line, setting in assigned_strings(source.tree, variable):
             try:
-                names = read(text)
+                names = read(setting)
             except (UnknownFlagError, NotImplementedError, ValueError) as error:
                 yield Finding(FindingKind.REFUSED, source.path, line, variable, str(error))
                 continue
@@ -175,10 +175,10 @@ def _split_name(name: str) -> tuple[str, str]:
     if name.startswith("."):
         return "", ""
     parts = name.split(".")
-    known = graphcore_names.modules()
+    graphcore_modules = graphcore_names.modules()
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
-        if module in known or emulated.is_module(module):
+        if module in graphcore_modules or emulated.is_module(module):
             first = parts[length] if length < len(parts) else ""
             behind = emulated.implementing_module(module, first) if first else ""
             return (behind, ".".join(parts[length + 1 : length + 2])) if behind else (module, first)
@@ -215,11 +215,13 @@ def ignored_arguments(use: Use) -> list[tuple[str, str]]:
     if use.call is None:
         return []
     keywords = [word.arg for word in use.call.keywords if word.arg]
-    found = {}
+    recorded = {}
     for key in _argument_entries(use):
         rows = arguments.CALLS[key].arguments
-        found.update({name: rows[name].meaning for name in keywords if name in rows and rows[name].effect == RECORDED})
-    return list(found.items())
+        recorded.update(
+            {name: rows[name].meaning for name in keywords if name in rows and rows[name].effect == RECORDED}
+        )
+    return list(recorded.items())
 
 
 def _argument_entries(use: Use) -> Iterator[str]:

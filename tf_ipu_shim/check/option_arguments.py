@@ -26,10 +26,10 @@ def find_arguments(use: Use) -> Iterator[tuple[str, str]]:
     """
     function = use.name.rpartition(".")[2]
     for argument, expression in _given(function, use.call):
-        found = old_functions.option_of(function, argument)
-        if found is None:
+        replacement = old_functions.option_of(function, argument)
+        if replacement is None:
             continue
-        option, inverted = found
+        option, inverted = replacement
         value = literal_value(expression)
         if isinstance(value, Mapping):
             yield from ((f"{argument}=): {name}", why) for name, why in parts_without_effect(option, value))

@@ -72,10 +72,10 @@ def _keras_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
     """Keras 3, whose models know nothing of IPUs: chosen by the file, by the environment, or for want of another."""
     variable = choice.ENVIRONMENT_VARIABLE
     message = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
-    for line, text in assigned_strings(tree, variable):
-        if _selects_keras3(text):
+    for line, setting in assigned_strings(tree, variable):
+        if _selects_keras3(setting):
             yield Pitfall(
-                line, "Keras 3 chosen", f"{variable}={text} chooses it: {message}. Set it to 1, or leave it unset."
+                line, "Keras 3 chosen", f"{variable}={setting} chooses it: {message}. Set it to 1, or leave it unset."
             )
     for node in _nodes_of_type(tree, (ast.Import, ast.ImportFrom)):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]

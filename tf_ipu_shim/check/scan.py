@@ -67,10 +67,10 @@ class Scan:
 
     def resolve_name(self, node: ast.AST) -> str | None:
         """Returns the full name of a dotted expression, resolved through the imports; None for any other."""
-        text = dotted_text(node)
-        if text is None:
+        dotted_name = dotted_text(node)
+        if dotted_name is None:
             return None
-        first, _, rest = text.partition(".")
+        first, _, rest = dotted_name.partition(".")
         qualified = self.aliases.get(first)
         return None if qualified is None else _canonical_name(f"{qualified}.{rest}" if rest else qualified)
 
@@ -102,9 +102,9 @@ class Scan:
             if name is not None and is_graphcore(name):
                 self._note(node, name, called)
                 return
-            text = dotted_text(node)
-            if text is not None and isinstance(node, ast.Attribute):
-                self._method(node, text, called)
+            dotted_name = dotted_text(node)
+            if dotted_name is not None and isinstance(node, ast.Attribute):
+                self._method(node, dotted_name, called)
                 return
         for child in ast.iter_child_nodes(node):
             self._visit(child, node if isinstance(node, ast.Call) and child is node.func else None)
@@ -114,9 +114,9 @@ class Scan:
         if isinstance(node, ast.Attribute) or called is not None:
             self.uses.append(Use(node.lineno, name, called))
 
-    def _method(self, node: ast.Attribute, text: str, called: ast.Call | None) -> None:
+    def _method(self, node: ast.Attribute, dotted_name: str, called: ast.Call | None) -> None:
         """An attribute of an object: an option of a configuration, or a method."""
-        parts = text.split(".")
+        parts = dotted_name.split(".")
         for length in range(len(parts) - 1, 0, -1):
             kind = self.objects.get(".".join(parts[:length]))
             if kind in _CONFIGURATIONS and isinstance(node.ctx, ast.Store):
@@ -165,9 +165,9 @@ def assigned_strings(tree: ast.Module, variable: str) -> Iterator[tuple[int, str
         else:
             continue
         if isinstance(key, ast.Constant) and key.value == variable:
-            text = _string_value(value)
-            if text is not None:
-                yield node.lineno, text
+            string_value = _string_value(value)
+            if string_value is not None:
+                yield node.lineno, string_value
 
 
 def _string_value(value: ast.expr) -> str | None:

@@ -19,17 +19,17 @@ class SourceFile:
 def collect_sources(script: pathlib.Path) -> list[SourceFile]:
     """Returns a script and what it imports of the files next to it, each once."""
     start = script / "__main__.py" if script.is_dir() else script
-    folder, found = start.parent, {}
+    folder, sources = start.parent, {}
     waiting = [start]
     while waiting:
         path = waiting.pop(0)
-        if path in found:
+        if path in sources:
             continue
         with tokenize.open(path) as file:
             tree = ast.parse(file.read(), str(path))
-        found[path] = SourceFile(path, tree)
+        sources[path] = SourceFile(path, tree)
         waiting += [file for name in _imported_files(tree, path, folder) for file in _module_files(folder, name)]
-    return list(found.values())
+    return list(sources.values())
 
 
 def _imported_files(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) -> list[str]:
@@ -49,8 +49,8 @@ def _imported_files(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) 
 def _module_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     """Returns the files next to a script that importing a name would run."""
     parts = [part for part in name.split(".") if part]
-    found = []
+    files = []
     for length in range(1, len(parts) + 1):
         place = folder.joinpath(*parts[:length])
-        found += [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
-    return found
+        files += [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
+    return files

@@ -109,7 +109,7 @@ def _environment_scope(variables: Mapping[str, str]) -> Iterator[None]:
 
 def _run_observations(script: pathlib.Path, failures: list[Exception], files: set[pathlib.Path]) -> list[check.Finding]:
     """Findings of a run: options without effect, and the error that ended it."""
-    found = []
+    findings = []
     for failure in failures:
         frames = traceback.extract_tb(failure.__traceback__)
         own = [frame for frame in frames if pathlib.Path(os.path.abspath(frame.filename)) in files]
@@ -117,10 +117,10 @@ def _run_observations(script: pathlib.Path, failures: list[Exception], files: se
         path = pathlib.Path(os.path.abspath(place.filename)) if place else script
         line = place.lineno or 0 if place else 0
         why = error_texts.clean(str(failure)) or "without a message"
-        found.append(check.Finding(check.FindingKind.REFUSED, path, line, type(failure).__name__, why))
+        findings.append(check.Finding(check.FindingKind.REFUSED, path, line, type(failure).__name__, why))
     for name, value in _ignored_options().items():
-        found.append(check.Finding(check.FindingKind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
-    return found
+        findings.append(check.Finding(check.FindingKind.RECORDED, script, 0, f"{name} = {value!r}", "seen in the run"))
+    return findings
 
 
 def _ignored_options() -> dict[str, Any]:

@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (FileNotFoundError, ValueError) as error:
         print(f"tf-ipu compare: {error}", file=sys.stderr)
         return 2
-    found, removed, new = comparison.pair_profiles(*sides)
-    if not found:
+    programs, removed, new = comparison.pair_profiles(*sides)
+    if not programs:
         names = [", ".join(side) for side in sides]
         print(
             f"tf-ipu compare: {arguments.before} has the programs {names[0]}, {arguments.after} has {names[1]}, "
@@ -40,13 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 2
     if arguments.html:
-        text = page.render_comparison(found, removed, new, (str(arguments.before), str(arguments.after)))
-        pathlib.Path(arguments.html).write_text(text)
+        html_page = page.render_comparison(programs, removed, new, (str(arguments.before), str(arguments.after)))
+        pathlib.Path(arguments.html).write_text(html_page)
         print(f"Page: {arguments.html}", file=sys.stderr)
     if arguments.format == formats.JSON:
-        print(formats.to_json({"programs": found, "only_before": removed, "only_after": new}))
+        print(formats.to_json({"programs": programs, "only_before": removed, "only_after": new}))
         return 0
-    for compared in found:
+    for compared in programs:
         terminal.show("\n".join(_format_comparison(compared, arguments.top)))
     for name, where in [*((name, "BEFORE") for name in removed), *((name, "AFTER") for name in new)]:
         print(f"{name}: only in {where}")
@@ -62,11 +62,11 @@ def _format_comparison(compared: comparison.Comparison, top: int) -> list[str]:
     if compared.fits[0] != compared.fits[1]:
         lines.insert(1, f"  {'it does NOT fit any more' if compared.fits[0] else 'it fits now'}")
     lines += [f"  {name}: {before} -> {after}" for name, (before, after) in compared.facts.items()]
-    for title, changes, number in (
+    for title, changes, format_figure in (
         ("memory by category", compared.categories, format_bytes),
         ("cycles by kind", compared.kinds, _number),
     ):
-        lines += [f"  {title}", *(_format_change(change.name, change, number, 4) for change in changes)]
+        lines += [f"  {title}", *(_format_change(change.name, change, format_figure, 4) for change in changes)]
     for title, changes, is_size in (
         ("cycles by op", compared.op_cycles, False),
         ("memory by owner", compared.op_bytes, True),
@@ -81,8 +81,8 @@ def _number(value: float, sign: bool = False) -> str:
     return f"{value:+,.0f}" if sign else f"{value:,.0f}"
 
 
-def _format_change(name: str, change: comparison.Change, number: Callable[[float], str], indent: int = 2) -> str:
-    sizes_shown = f"{number(change.before):>18} {number(change.after):>18}"
+def _format_change(name: str, change: comparison.Change, format_figure: Callable[[float], str], indent: int = 2) -> str:
+    sizes_shown = f"{format_figure(change.before):>18} {format_figure(change.after):>18}"
     return f"{' ' * indent}{name:<{28 - indent}} {sizes_shown}  {_format_percent(change)}"
 
 
@@ -93,11 +93,13 @@ def _format_percent(change: comparison.Change) -> str:
 
 
 def _largest_changes(title: str, rows: Sequence[comparison.Change], is_size: bool, top: int) -> list[str]:
-    number = format_bytes if is_size else _number
+    format_figure = format_bytes if is_size else _number
     lines = []
     for row in rows[:top]:
         pair = format_pair(row.before, row.after) if is_size else f"{row.before:,.0f} -> {row.after:,.0f}"
-        lines.append(f"    {number(row.more, True):>18}  {row.name} ({pair})" + (f", {row.line}" if row.line else ""))
+        lines.append(
+            f"    {format_figure(row.more, True):>18}  {row.name} ({pair})" + (f", {row.line}" if row.line else "")
+        )
     if len(rows) > top:
-        lines.append(f"    {number(sum(row.more for row in rows[top:]), True):>18}  {len(rows) - top} more")
+        lines.append(f"    {format_figure(sum(row.more for row in rows[top:]), True):>18}  {len(rows) - top} more")
     return [f"  {title}, what changed most", *lines] if lines else []

@@ -130,13 +130,13 @@ def check_names() -> Check:
 
 def find_tensorflows() -> dict[str, str]:
     """Returns the installed packages that bring a module `check_tensorflow`, with their versions."""
-    found = {}
+    versions = {}
     for name in ("tensorflow-cpu", "tensorflow", "tensorflow-cpu-aws", "tf-nightly", "tf-nightly-cpu"):
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def check_tensorflow(installed: dict[str, str]) -> Check:
@@ -150,7 +150,7 @@ def check_tensorflow(installed: dict[str, str]) -> Check:
     """
     first, end = (".".join(map(str, bound)) for bound in TENSORFLOWS)
     fitting = "2.15.1" if sys.version_info < (3, 12) else "2.21.0"
-    found = ", ".join(f"{name} {version}" for name, version in installed.items()) or "none"
+    installed_versions = ", ".join(f"{name} {version}" for name, version in installed.items()) or "none"
     state, cure = OK, ""
     if not installed or any(
         not TENSORFLOWS[0] <= _version_numbers(version) < TENSORFLOWS[1] for version in installed.values()
@@ -162,7 +162,7 @@ def check_tensorflow(installed: dict[str, str]) -> Check:
     elif len(installed.keys() - {ONLY_FILES}) > 1:
         state, cure = NOTE, "nothing while both have one version: they share their files"
     expected = f"one package, {first} <= version < {end}"
-    return Check(name="TensorFlow", state=state, found=found, expected=expected, cure=cure)
+    return Check(name="TensorFlow", state=state, found=installed_versions, expected=expected, cure=cure)
 
 
 def check_import(probe: dict[str, str]) -> Check:
@@ -191,23 +191,25 @@ def check_keras(version: str) -> Check:
             cure=f"pip install --no-deps tf_keras=={'.'.join(version.split('.')[:2])}.*",
         )
     package = root.partition(".")[0]
-    found = f"{package} {importlib.metadata.version(package)}"
+    keras_version = f"{package} {importlib.metadata.version(package)}"
     chosen = os.environ.get("TF_USE_LEGACY_KERAS")
     if (
         package == "tf_keras"
         and _version_numbers(importlib.metadata.version(package))[:2] != _version_numbers(version)[:2]
     ):
         cure = f"pip install --no-deps tf_keras=={'.'.join(version.split('.')[:2])}.*"
-        return Check(name="Keras", state=PROBLEM, found=found, expected="tf_keras of TensorFlow's version", cure=cure)
+        return Check(
+            name="Keras", state=PROBLEM, found=keras_version, expected="tf_keras of TensorFlow's version", cure=cure
+        )
     if package == "tf_keras" and chosen not in (None, "", "1", "true", "True"):
         return Check(
             name="Keras",
             state=NOTE,
-            found=f"{found}, and TF_USE_LEGACY_KERAS={chosen}: tf.keras is Keras 3",
+            found=f"{keras_version}, and TF_USE_LEGACY_KERAS={chosen}: tf.keras is Keras 3",
             expected=expected,
             cure="unset TF_USE_LEGACY_KERAS: it is then set to 1 by itself",
         )
-    return Check(name="Keras", state=OK, found=found, expected=expected)
+    return Check(name="Keras", state=OK, found=keras_version, expected=expected)
 
 
 def check_plugin(library: str | None, has_compiler: bool) -> Check:
@@ -216,18 +218,18 @@ def check_plugin(library: str | None, has_compiler: bool) -> Check:
     if library:
         return Check(name="plugin", state=OK, found=library, expected=expected)
     if has_compiler:
-        found = f"not built yet; {compiler.find_compiler().command[0]} builds it at first use"  # type: ignore[union-attr]
+        status = f"not built yet; {compiler.find_compiler().command[0]} builds it at first use"  # type: ignore[union-attr]
         cure = "tf-ipu build builds it now"
-        return Check(name="plugin", state=OK, found=found, expected=expected, cure=cure)
-    found, cure = "not built, and no compiler", compiler.missing_compiler_message()
-    return Check(name="plugin", state=PROBLEM, found=found, expected=expected, cure=cure)
+        return Check(name="plugin", state=OK, found=status, expected=expected, cure=cure)
+    status, cure = "not built, and no compiler", compiler.missing_compiler_message()
+    return Check(name="plugin", state=PROBLEM, found=status, expected=expected, cure=cure)
 
 
 def check_plugin_directory() -> Check:
     """Returns whether the plugin can be kept between processes."""
     expected = "a directory that only this user can write"
     try:
-        found = str(cache.first_writable_directory(cache.cache_directories()))
+        directory = str(cache.first_writable_directory(cache.cache_directories()))
     except errors.PluginError as error:
         return Check(
             name="cache",
@@ -236,7 +238,7 @@ def check_plugin_directory() -> Check:
             expected=expected,
             cure=str(error).splitlines()[-1],
         )
-    return Check(name="cache", state=OK, found=found, expected=expected)
+    return Check(name="cache", state=OK, found=directory, expected=expected)
 
 
 def check_variables() -> Iterator[Check]:
@@ -275,14 +277,14 @@ def check_ipus() -> Check:
         return Check(
             name="IPUs", state=PROBLEM, found=str(error), expected=expected, cure="set the variable that it names"
         )
-    found = f"{system.name}, {system.num_ipus} x {system.chip.title}, {system.num_ipus - len(holders)} free"
+    summary = f"{system.name}, {system.num_ipus} x {system.chip.title}, {system.num_ipus - len(holders)} free"
     if not holders:
-        return Check(name="IPUs", state=OK, found=found, expected=expected)
+        return Check(name="IPUs", state=OK, found=summary, expected=expected)
     table = listing.processes(holders).splitlines()[1:]
     return Check(
         name="IPUs",
         state=NOTE,
-        found="\n".join([found, *table]),
+        found="\n".join([summary, *table]),
         expected=expected,
         cure="wait for these processes or end them, or give this process separate IPUs: "
         "TF_IPU_SHIM_LOCK_DIR=$(mktemp -d)",

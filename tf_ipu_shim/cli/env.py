@@ -78,10 +78,10 @@ def _flag_rows() -> Iterable[_Row]:
 
 def _option_rows() -> Iterable[_Row]:
     in_force = engine_options.current()
-    known = {entry.name: entry for entry in engine_options.effects()}
-    other = known.pop("any other")
-    for name in [*known, *(name for name in in_force if name not in known)]:
-        entry = known.get(name, other)
+    options = {entry.name: entry for entry in engine_options.effects()}
+    default_entry = options.pop("any other")
+    for name in [*options, *(name for name in in_force if name not in options)]:
+        entry = options.get(name, default_entry)
         yield _Row(name, in_force.get(name, "(not set)"), name in in_force, f"{entry.effect}: {entry.meaning}")
 
 

@@ -77,15 +77,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _report_result(
-    programs: Sequence[CapturedProgram], found: Sequence[systems.System], status: int, chosen: str
+    programs: Sequence[CapturedProgram], candidates: Sequence[systems.System], status: int, chosen: str
 ) -> int:
     """Prints what was found of a script's programs on some systems; returns the status to end with."""
     from tf_ipu_shim import capacity
 
     if chosen == formats.JSON:
-        print(formats.to_json(capacity.to_records(programs, found)))
+        print(formats.to_json(capacity.to_records(programs, candidates)))
     else:
-        terminal.show(capacity.to_text(programs, found))
+        terminal.show(capacity.to_text(programs, candidates))
     if status:
         print(
             f"The script ended with status {status}. Programs after that are not here. A script that checks its "
@@ -94,7 +94,7 @@ def _report_result(
         )
     fits = any(
         all(program.ipus <= system.num_ipus and capacity.estimate(program, system.chip).fits for program in programs)
-        for system in found
+        for system in candidates
     )
     return 0 if fits and programs and not status else 1
 

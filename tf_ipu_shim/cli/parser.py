@@ -41,9 +41,9 @@ class SuggestingParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with the message, and what may help."""
-        known = set(_OPTION.findall(self.format_help().replace("[", " ")))
+        options = set(_OPTION.findall(self.format_help().replace("[", " ")))
         # Where argparse names what is wrong there are options that it does not know, and perhaps what belongs to them.
         unknown = _OPTION.findall(message) if message.startswith("unrecognized") else []
-        near = {word: difflib.get_close_matches(word, known, n=1) for word in unknown}
-        hints = [f"did you mean {found[0]}?" for found in near.values() if found]
+        near = {word: difflib.get_close_matches(word, options, n=1) for word in unknown}
+        hints = [f"did you mean {close_matches[0]}?" for close_matches in near.values() if close_matches]
         super().error("; ".join([message, *hints]))

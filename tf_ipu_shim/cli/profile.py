@@ -41,16 +41,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints each program at a glance, writes what is asked for, and names the files."""
     sizes.apply(arguments)
     try:
-        found = {path: reader.read_profile(path) for path in find_profiles(arguments.profiles)}
+        profiles = {path: reader.read_profile(path) for path in find_profiles(arguments.profiles)}
     except (FileNotFoundError, ValueError) as error:
         print(f"tf-ipu profile: {error}", file=sys.stderr)
         return 2
-    for name, (path, profile) in zip(_unique_names(found.values()), found.items()):
-        _write_files(arguments, path, profile, name if len(found) > 1 else "")
+    for name, (path, profile) in zip(_unique_names(profiles.values()), profiles.items()):
+        _write_files(arguments, path, profile, name if len(profiles) > 1 else "")
         if arguments.format == formats.TEXT:
             terminal.show("\n".join(_format_summary(writer.summarize(profile), arguments.top)))
     if arguments.format == formats.JSON:
-        print(formats.to_json([writer.summarize(profile) for profile in found.values()]))
+        print(formats.to_json([writer.summarize(profile) for profile in profiles.values()]))
     return 0
 
 
@@ -61,13 +61,13 @@ def find_profiles(paths: Iterable[str]) -> list[pathlib.Path]:
         >>> find_profiles(["missing/profile.pop"])
         [PosixPath('missing/profile.pop')]
     """
-    found: dict[pathlib.Path, None] = {}
-    for given in paths:
-        matching = [given] if os.path.exists(given) else sorted(glob.glob(given))
-        for path in map(pathlib.Path, matching or [given]):
+    profile_paths: dict[pathlib.Path, None] = {}
+    for argument in paths:
+        matching = [argument] if os.path.exists(argument) else sorted(glob.glob(argument))
+        for path in map(pathlib.Path, matching or [argument]):
             inside = [] if (path / reader.FILE).is_file() else sorted(path.glob(f"*/{reader.FILE}"))
-            found.update(dict.fromkeys([file.parent for file in inside] or [path]))
-    return list(found)
+            profile_paths.update(dict.fromkeys([file.parent for file in inside] or [path]))
+    return list(profile_paths)
 
 
 def _unique_names(profiles: Iterable[Profile]) -> Iterator[str]:

@@ -175,10 +175,10 @@ def _print_growth(lines: Sequence[str], options: argparse.Namespace) -> None:
 
 def _entries(lines: Sequence[str]) -> list[str]:
     """Lines with the indented ones behind each."""
-    found: list[str] = []
+    entries: list[str] = []
     for line in lines:
-        if line.startswith(" ") and found:
-            found[-1] += f"\n{line}"
+        if line.startswith(" ") and entries:
+            entries[-1] += f"\n{line}"
         else:
-            found.append(line)
-    return found
+            entries.append(line)
+    return entries

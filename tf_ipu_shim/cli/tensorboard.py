@@ -53,15 +53,15 @@ class _PlaneBuilder:
         self._names: dict[str, int] = collections.defaultdict(lambda: len(self._names) + 1)
         self._stats: dict[str, int] = collections.defaultdict(lambda: len(self._stats) + 1)
 
-    def track(self, number: int, name: str) -> None:
-        self._lines[number] = self._plane.lines.add(id=number, name=name, display_name=name)
+    def track(self, track_id: int, name: str) -> None:
+        self._lines[track_id] = self._plane.lines.add(id=track_id, name=name, display_name=name)
 
     def add(self, event: dict[str, Any]) -> None:
-        number = self._names[event["name"]]
-        metadata = self._plane.event_metadata[number]
-        metadata.id, metadata.name = number, event["name"]
+        metadata_id = self._names[event["name"]]
+        metadata = self._plane.event_metadata[metadata_id]
+        metadata.id, metadata.name = metadata_id, event["name"]
         added = self._lines[event["tid"]].events.add(
-            metadata_id=number,
+            metadata_id=metadata_id,
             offset_ps=round(event["ts"] * _PICOSECONDS),
             duration_ps=round(event["dur"] * _PICOSECONDS),
         )

@@ -41,8 +41,8 @@ class Effect:
             yield self
             return
         read = {name: value for name, value in self.value.items() if name in planning.READ}
-        others = {name: value for name, value in self.value.items() if name not in planning.READ}
-        for value, effect in ((read, CYCLES), (others, RECORDED)):
+        recorded = {name: value for name, value in self.value.items() if name not in planning.READ}
+        for value, effect in ((read, CYCLES), (recorded, RECORDED)):
             if value:
                 yield dataclasses.replace(self, value=value, effect=effect)
 
@@ -98,10 +98,10 @@ def _verified_transfers(options: Any, plain: Any, old: bool) -> Iterator[Effect]
 
 def _with_argument(effect: Effect) -> Effect:
     """Returns an option named and valued as the argument that set it."""
-    found = old_functions.argument_of(effect.path)
-    if found is None:
+    old_argument = old_functions.argument_of(effect.path)
+    if old_argument is None:
         return effect
-    argument, inverted = found
+    argument, inverted = old_argument
     return dataclasses.replace(effect, argument=argument, value=not effect.value if inverted else effect.value)
 
 

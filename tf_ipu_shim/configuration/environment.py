@@ -181,12 +181,12 @@ _PREFIX = "TF_IPU_SHIM_"
 
 def problems() -> Iterator[Exception]:
     """Yields an error for each variable with our prefix that is unknown, renamed or has a value that is not known."""
-    known = [variable.name.removeprefix(_PREFIX) for variable in VARIABLES]
+    known_names = [variable.name.removeprefix(_PREFIX) for variable in VARIABLES]
     for name in sorted(os.environ):
         if name in RENAMED:
             yield ValueError(f"{name} is now {RENAMED[name]}. Set that instead.")
-        elif name.startswith(_PREFIX) and (ending := name.removeprefix(_PREFIX)) not in known:
-            near = difflib.get_close_matches(ending, known, n=1)
+        elif name.startswith(_PREFIX) and (ending := name.removeprefix(_PREFIX)) not in known_names:
+            near = difflib.get_close_matches(ending, known_names, n=1)
             hint = f"Did you mean {_PREFIX}{near[0]}?" if near else "Unset it; `tf-ipu env` lists the variables."
             yield ValueError(f"{name} is not a variable of tf_ipu_shim. {hint}")
     for variable in VARIABLES:

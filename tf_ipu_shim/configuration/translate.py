@@ -29,8 +29,8 @@ def to_protobuf(config: Any) -> Any:
     for path, field in (("auto_select_ipus", "auto_count"), ("select_ipus", "cfg_index")):
         if type(getattr(config, path)) is int:
             setattr(config, path, [getattr(config, path)])
-        for number in getattr(config, path):
-            set_number(options.device_config.add(), field, number, path)
+        for value in getattr(config, path):
+            set_number(options.device_config.add(), field, value, path)
     _set_floating_point(options.floating_point_behaviour, config.floating_point_behaviour)
     if "_profiling" in config._attributes and config._profiling.profiling:
         options.profiling.enable_io_trace = options.profiling.enable_ipu_trace_events = True

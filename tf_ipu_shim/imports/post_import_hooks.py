@@ -50,8 +50,8 @@ class PostImportFinder:
             return None
         # Those before have been asked; another of this kind would ask this one.
         finders: list[Any] = list(sys.meta_path)
-        for other in finders[finders.index(self) + 1 :] if self in finders else finders:
-            spec = other.find_spec(fullname, path, target)
+        for finder in finders[finders.index(self) + 1 :] if self in finders else finders:
+            spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
                     wrap_loader(spec.loader, self._while_loading, self._loaded)

@@ -19,5 +19,5 @@ def steps_for(step_seconds: float) -> int:
         >>> steps_for(0.23e-3)
         90
     """
-    wanted = LAUNCH_SECONDS * (1 / ACCEPTABLE - 1)
-    return max(1, round(wanted / step_seconds)) if step_seconds else 1
+    seconds_per_launch = LAUNCH_SECONDS * (1 / ACCEPTABLE - 1)
+    return max(1, round(seconds_per_launch / step_seconds)) if step_seconds else 1

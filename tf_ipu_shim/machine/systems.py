@@ -163,6 +163,6 @@ def current() -> System:
     return named(os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT)
 
 
-def _did_you_mean(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
+def _did_you_mean(name: str, system_names: list[str]) -> str:
+    near = difflib.get_close_matches(name, system_names, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""

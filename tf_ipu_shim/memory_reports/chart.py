@@ -111,8 +111,8 @@ def _draw_bar(name: str, plan: IpuPlan, y: int, shown: Sequence[str], scale: int
 
 def _draw_limit(plan: IpuPlan, y: int) -> Iterator[str]:
     """Draws the peak against the limit, which is at the end of the track, or within if the peak exceeds it."""
-    whole = max(plan.limit_bytes, plan.peak_bytes)
-    used, limit = _BAR * plan.peak_bytes / whole, _LEFT + _BAR * plan.limit_bytes / whole
+    total_bytes = max(plan.limit_bytes, plan.peak_bytes)
+    used, limit = _BAR * plan.peak_bytes / total_bytes, _LEFT + _BAR * plan.limit_bytes / total_bytes
     yield f'<rect class="track" x="{_LEFT}" y="{y}" width="{_BAR}" height="4"/>'
     yield f'<rect class="full" x="{_LEFT}" y="{y}" width="{used:.1f}" height="4"/>'
     yield (f'<path class="limit" d="M{limit:.1f} {y - 3}v10"><title>limit: {plan.limit_bytes:,} bytes</title></path>')

@@ -80,7 +80,7 @@ def memory_report() -> MemoryReport:
     now = devices.active() or tuple(device for device, _ in recorded.values())
     now = (*now, *(device for device in devices.applications() if device not in now))
     reports = tuple(
-        _device_report(device, next((found for owner, found in recorded.values() if owner is device), []))
+        _device_report(device, next((device_plans for owner, device_plans in recorded.values() if owner is device), []))
         for device in now
     )
     from tf_ipu_shim.configuration import system
@@ -119,8 +119,8 @@ def _device_report(device: Any, programs: list[MemoryPlan]) -> DeviceReport:
 
 
 def _ipu_report(ipu: int, physical: int, programs: list[MemoryPlan], library: Any, ordinal: int) -> IpuReport:
-    found = [(plan, ipu_plan) for plan in programs for ipu_plan in plan.ipus if ipu_plan.ipu == ipu]
-    largest = max(found, key=lambda pair: pair[1].peak_bytes, default=None)
+    ipu_plans = [(plan, ipu_plan) for plan in programs for ipu_plan in plan.ipus if ipu_plan.ipu == ipu]
+    largest = max(ipu_plans, key=lambda pair: pair[1].peak_bytes, default=None)
     variables: dict[str, int] = {}
     for plan in programs:
         variables.update((name, size) for (where, name), size in plan.variables.items() if where == ipu)

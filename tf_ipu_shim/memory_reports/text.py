@@ -79,8 +79,8 @@ def verdict(report: ReportData) -> str:
 
 def _programs(report: ReportData, verdict: Verdict) -> str:
     """Returns the names of the programs with a verdict."""
-    found = (plan.program for device in report.devices for plan in device.programs if plan.verdict is verdict)
-    return ", ".join(dict.fromkeys(found))
+    programs = (plan.program for device in report.devices for plan in device.programs if plan.verdict is verdict)
+    return ", ".join(dict.fromkeys(programs))
 
 
 def _share(ipu: IpuReport) -> str:
@@ -101,11 +101,11 @@ def _overview(device: DeviceReport, top: int) -> list[str]:
     plans = _plans(device)
     if not plans:
         return [*lines, *_wrap_text(UNCOMPILED, 0)] if not device.programs else lines
-    shown, others = _fullest(device.ipus, top)
+    shown, remaining = _fullest(device.ipus, top)
     lines += ["Modelled: memory of the largest program at its largest step.", *_format_ipus(shown)]
-    if others:
-        least, *_, most = sorted([*others, others[0]], key=_percent)
-        lines.append(f"  and {_count(len(others), 'IPU')} with {_share(least)} to {_share(most)}")
+    if remaining:
+        least, *_, most = sorted([*remaining, remaining[0]], key=_percent)
+        lines.append(f"  and {_count(len(remaining), 'IPU')} with {_share(least)} to {_share(most)}")
     every = "" if len(plans) == 1 else f" on the {len(plans)} IPUs together"
     total = sum(plan.used_bytes for plan in plans)
     lines += ["", *_wrap_text(f"{format_bytes(total)}{every}: {_categories(plans)}.", 0)]
@@ -156,8 +156,8 @@ def _format_advice(device: DeviceReport) -> list[str]:
             continue
         lines += _wrap_text(overflow_sentence(plan), 0)
         if plan.savings:
-            found = advice_lines(plan)
-            lines += [part for at, line in enumerate(found) for part in _wrap_text(line.strip(), 2 if at else 0)]
+            advice = advice_lines(plan)
+            lines += [part for at, line in enumerate(advice) for part in _wrap_text(line.strip(), 2 if at else 0)]
         else:
             lines.append("Ask tf-ipu fit what would save most.")
         lines.append("")
@@ -211,8 +211,8 @@ def _device_location(device: DeviceReport) -> list[str]:
     for plan in device.programs:
         for replica, ipus in enumerate(plan.shard_ipus):
             if list(ipus) != sorted(ipus):
-                which = f" of replica {replica}" if len(plan.shard_ipus) > 1 else ""
-                lines.append(f"The shards{which} of {plan.program} are on IPUs {', '.join(map(str, ipus))}.")
+                replica_text = f" of replica {replica}" if len(plan.shard_ipus) > 1 else ""
+                lines.append(f"The shards{replica_text} of {plan.program} are on IPUs {', '.join(map(str, ipus))}.")
     return [part for line in lines for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
 
 
@@ -264,11 +264,11 @@ def _ranges(numbers: Sequence[int]) -> str:
         '0-2, 5'
     """
     runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
+    for ipu_id in sorted(numbers):
+        if runs and ipu_id == runs[-1][-1] + 1:
+            runs[-1].append(ipu_id)
         else:
-            runs.append([number])
+            runs.append([ipu_id])
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
@@ -324,8 +324,8 @@ def _format_programs(device: DeviceReport, verbose: bool) -> list[str]:
     if device.programs and verbose:
         lines += ["", "Execution modes (the modelled figures are the same in both):"]
         for plan in device.programs:
-            text = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}{_CACHE[plan.cache]}"
-            lines += _wrap_text(text, 2)
+            summary = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}{_CACHE[plan.cache]}"
+            lines += _wrap_text(summary, 2)
     for plan in device.programs:
         for name, reason in plan.coarse:
             lines += ["", *textwrap.wrap(f"Coarse figure for {name}:", WIDTH), _truncate(f"  {reason}", WIDTH)]

@@ -124,9 +124,9 @@ def _statement(scopes: list[Any], words: list[str], enums: set[str]) -> None:
     if isinstance(scope, tuple):
         _, scope, oneof = scope
     repeated = words[0] == "repeated"
-    kind, name, _, number = words[repeated:]
+    kind, name, _, field_number = words[repeated:]
     field = scope.field.add(
-        name=name, number=int(number), label=_Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
+        name=name, number=int(field_number), label=_Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
     )
     if kind in _SCALARS:
         field.type = _SCALARS[kind]

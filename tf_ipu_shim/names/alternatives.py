@@ -85,5 +85,5 @@ def reason_and_alternative(fullname: str) -> str:
     home = _AT_HOME.get(fullname.rpartition(".")[2])
     if home is not None:
         return f"it is imported there. Import it from {home}."
-    known = [beginning for beginning in _WHY if fullname.startswith(beginning)]
-    return _WHY[max(known, key=len)] if known else ""
+    prefixes = [beginning for beginning in _WHY if fullname.startswith(beginning)]
+    return _WHY[max(prefixes, key=len)] if prefixes else ""

@@ -38,16 +38,16 @@ def get_status(module: str, name: str) -> EmulationStatus:
     """
     if emulated_table.is_used():
         return _table_status(module, name)
-    found = _import_or_none(module)
-    if isinstance(found, str):
-        return EmulationStatus(MISSING, found)
+    imported = _import_or_none(module)
+    if isinstance(imported, str):
+        return EmulationStatus(MISSING, imported)
     try:
-        thing = getattr(found, name)
+        attribute = getattr(imported, name)
     except (errors.MissingAttributeError, ImportError) as error:
         return EmulationStatus(MISSING, str(error))
     except AttributeError:
         return EmulationStatus(MISSING, _absence(module, name))
-    reason = refusal_of(thing)
+    reason = refusal_of(attribute)
     return EmulationStatus(REFUSED, f"{name} {reason}") if reason else EmulationStatus(EMULATED)
 
 
@@ -72,8 +72,8 @@ def unsupported_module_reason(module: str) -> str:
     """Why one of Graphcore's modules cannot be had; empty if it can."""
     if emulated_table.is_used():
         return "" if is_module(module) else emulated_table.table().absent.get(module) or f"No module named {module!r}"
-    found = _import_or_none(module)
-    return found if isinstance(found, str) else ""
+    imported = _import_or_none(module)
+    return imported if isinstance(imported, str) else ""
 
 
 def is_module(name: str) -> bool:
@@ -97,10 +97,10 @@ def implementing_module(module: str, name: str) -> str:
     """
     if emulated_table.is_used():
         return str(_row(module, name).get("module", ""))
-    thing = getattr(_import_or_none(module), name, None)
-    if not isinstance(thing, types.ModuleType):
+    attribute = getattr(_import_or_none(module), name, None)
+    if not isinstance(attribute, types.ModuleType):
         return ""
-    return finder.graphcore_name(thing.__name__) or thing.__name__
+    return finder.graphcore_name(attribute.__name__) or attribute.__name__
 
 
 def argument_names(module: str, name: str) -> list[str] | None:
@@ -112,8 +112,8 @@ def argument_names(module: str, name: str) -> list[str] | None:
     """
     if emulated_table.is_used():
         return _row(module, name).get("arguments")
-    thing = getattr(_import_or_none(module), name, None)
-    return keywords.names_of(thing) if callable(thing) else None
+    attribute = getattr(_import_or_none(module), name, None)
+    return keywords.names_of(attribute) if callable(attribute) else None
 
 
 def class_lineage(module: str, name: str) -> list[str]:
@@ -125,8 +125,8 @@ def class_lineage(module: str, name: str) -> list[str]:
     """
     if emulated_table.is_used():
         return list(_row(module, name).get("lineage", [name]))
-    thing = getattr(_import_or_none(module), name, None)
-    return [name, *(kind.__name__ for kind in thing.__mro__[1:])] if isinstance(thing, type) else [name]
+    attribute = getattr(_import_or_none(module), name, None)
+    return [name, *(kind.__name__ for kind in attribute.__mro__[1:])] if isinstance(attribute, type) else [name]
 
 
 def _row(module: str, name: str) -> emulated_table.Row:

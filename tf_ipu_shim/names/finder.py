@@ -100,10 +100,10 @@ def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | No
         return ModuleSpec(fullname, aliases.EmptyPackageLoader(), is_package=True)
     if unsupported_names.is_known_module(fullname):
         return ModuleSpec(fullname, unsupported_names.RefusingLoader(fullname))
-    found = activation.find(fullname, is_ipu_process)
-    if found is None and (fullname.startswith(_OF_OTHERS) or activation.is_contrib(fullname)):
+    spec = activation.find(fullname, is_ipu_process)
+    if spec is None and (fullname.startswith(_OF_OTHERS) or activation.is_contrib(fullname)):
         _raise_unsupported(fullname)
-    return found
+    return spec
 
 
 def _raise_unsupported(fullname: str) -> None:

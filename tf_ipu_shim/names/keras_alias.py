@@ -55,10 +55,10 @@ class _SubmoduleFinder:
         if sys.modules.get(NAME) is not sys.modules.get(_KERAS_2):  # somebody has asked for it, and not imported it
             return None
         try:
-            found = importlib.util.find_spec(f"{_KERAS_2}.{below}")
+            spec = importlib.util.find_spec(f"{_KERAS_2}.{below}")
         except ModuleNotFoundError:  # a package that Keras has split since: names of the time are found later
             return None
-        return aliases.make_alias_spec(fullname, found) if found is not None else None
+        return aliases.make_alias_spec(fullname, spec) if spec is not None else None
 
 
 _below = _SubmoduleFinder()

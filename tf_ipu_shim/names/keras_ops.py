@@ -68,8 +68,8 @@ def find_op(symbol: str) -> Callable[..., Any] | None:
     for package, short in reversed(_PACKAGES.items()):
         module = package + path[len(short) :]
         if path.startswith(short) and is_op_module(module):
-            found: Any = getattr(importlib.import_module(module), name, None)
-            return _in_layers.get(found)
+            function: Any = getattr(importlib.import_module(module), name, None)
+            return _in_layers.get(function)
     return None
 
 

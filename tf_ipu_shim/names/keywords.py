@@ -27,27 +27,27 @@ def names_of(function: Callable[..., Any]) -> list[str] | None:
     return [parameter.name for parameter in parameters if parameter.kind in named]
 
 
-def nearest(name: str, known: Collection[str]) -> str:
+def nearest(name: str, arguments: Collection[str]) -> str:
     """Returns the argument that a keyword probably means; empty if none is near.
 
     Example:
         >>> nearest("gradient_accumulation_reduction_method", ["name", "reduction_method"])
         'reduction_method'
     """
-    long = [argument for argument in known if min(len(argument), len(name)) >= _SHORTEST]
+    long = [argument for argument in arguments if min(len(argument), len(name)) >= _SHORTEST]
     parts = [argument for argument in long if argument in name or name in argument]
-    found = sorted(parts, key=len)[-1:] or difflib.get_close_matches(name, known, 1)
-    return found[0] if found else ""
+    matches = sorted(parts, key=len)[-1:] or difflib.get_close_matches(name, arguments, 1)
+    return matches[0] if matches else ""
 
 
-def sentence(call: str, name: str, known: Collection[str]) -> str:
+def sentence(call: str, name: str, parameters: Collection[str]) -> str:
     """Says that a call does not have an argument, and which was probably meant.
 
     Example:
         >>> sentence("pipeline", "repeat_cout", ["inputs", "repeat_count"])
         "pipeline() does not have the argument 'repeat_cout'. Did you mean 'repeat_count'?"
     """
-    near = nearest(name, known)
-    arguments = [argument for argument in known if argument != "self"]
+    near = nearest(name, parameters)
+    arguments = [argument for argument in parameters if argument != "self"]
     hint = f"Did you mean {near!r}?" if near else f"It has {', '.join(arguments) or 'none'}. Leave it out."
     return f"{call}() does not have the argument {name!r}. {hint}"

@@ -86,8 +86,8 @@ def _is_ipu_name(name: Any) -> bool:
         >>> [_is_ipu_name(name) for name in ("/device:IPU:0", "IPU", "/job:ipu/device:CPU:0", None)]
         [True, True, False, False]
     """
-    text = name.to_string() if hasattr(name, "to_string") else name
-    return isinstance(text, str) and _IPU.search(text) is not None
+    device_name = name.to_string() if hasattr(name, "to_string") else name
+    return isinstance(device_name, str) and _IPU.search(device_name) is not None
 
 
 _with_tensorflow = post_import_hooks.PostImportFinder(_METHODS.__contains__, _install)

@@ -49,7 +49,7 @@ def not_supported(reason: str, error: type[NotImplementedError] = UnsupportedErr
     return decorate
 
 
-def refusal_of(thing: Any) -> str | None:
+def refusal_of(target: Any) -> str | None:
     """Why every call of a thing fails; None if one can succeed.
 
     A class is refused, too, where all its public methods are.
@@ -58,8 +58,8 @@ def refusal_of(thing: Any) -> str | None:
         >>> refusal_of(len) is None
         True
     """
-    if not isinstance(thing, type):
-        return cast("str | None", getattr(thing, _MARK, None)) if callable(thing) else None
-    methods = {name: refusal_of(method) for name, method in vars(thing).items() if callable(method)}
+    if not isinstance(target, type):
+        return cast("str | None", getattr(target, _MARK, None)) if callable(target) else None
+    methods = {name: refusal_of(method) for name, method in vars(target).items() if callable(method)}
     reasons = [reason for name, reason in methods.items() if not name.startswith("_")]
     return methods.get("__init__") or (reasons[0] if reasons and all(reasons) else None)

@@ -76,6 +76,6 @@ class ReexportLoader(Loader):
         description, sources = table()[module.__name__]
         module.__doc__ = f"`{self._theirs}`{description}"
         for source, names in sources.items():
-            found = __import__(source, fromlist=tuple(names.values()))
-            vars(module).update({name: getattr(found, own) for name, own in names.items()})
+            source_module = __import__(source, fromlist=tuple(names.values()))
+            vars(module).update({name: getattr(source_module, own) for name, own in names.items()})
         module.__dict__["__all__"] = sorted(name for names in sources.values() for name in names if name[0] != "_")

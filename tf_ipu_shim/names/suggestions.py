@@ -28,15 +28,15 @@ def _suggest(ours: str, theirs: str, name: str) -> str:
     if name.startswith("_"):
         return ""  # names that Python and its tools probe for: no user misspells these
     module = sys.modules.get(ours)
-    known = {public for public in getattr(module, "__all__", None) or dir(module) if not public.startswith("_")}
-    known.update(graphcore_names.attributes(theirs))
+    candidates = {public for public in getattr(module, "__all__", None) or dir(module) if not public.startswith("_")}
+    candidates.update(graphcore_names.attributes(theirs))
     inside = f"{theirs}."
     modules = (name.removeprefix(inside) for name in graphcore_names.modules() if name.startswith(inside))
-    known.update(name.partition(".")[0] for name in modules)
+    candidates.update(name.partition(".")[0] for name in modules)
     elsewhere = _name_locations().get(name)
-    if elsewhere and not difflib.get_close_matches(name, known, 1, 0.9):
+    if elsewhere and not difflib.get_close_matches(name, candidates, 1, 0.9):
         return f". {elsewhere} has it."
-    nearest = difflib.get_close_matches(name, sorted(known), 1)
+    nearest = difflib.get_close_matches(name, sorted(candidates), 1)
     return f". Did you mean {nearest[0]!r}?" if nearest else ""
 
 

@@ -84,9 +84,9 @@ def _found_or_built(
         raise errors.PluginError(f"The IPU plugin cannot be built here: {reason}.")
     command = compiler.find_compiler()
     if not rebuild:
-        found = _find_library(tensorflow, files, command)
-        if found is not None:
-            return found
+        library = _find_library(tensorflow, files, command)
+        if library is not None:
+            return library
     if command is None:
         raise errors.PluginError(compiler.missing_compiler_message())
     name = f"{_library_stem(tensorflow, files)}-{command.digest}.so"
@@ -96,10 +96,10 @@ def _found_or_built(
     with cache.build_lock(
         directory, name, lambda: progress.write("Waiting for another process to build the IPU plugin ...\n")
     ):
-        found = (
+        library = (
             None if rebuild else cache.find_library(name)
         )  # Another process may have built it while this one waited.
-        return found or _build(files, tensorflow, command, directory / name)
+        return library or _build(files, tensorflow, command, directory / name)
 
 
 def platform_error() -> str:
@@ -194,8 +194,8 @@ def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], libc: tu
     flags = [flag for flag in tensorflow.compile_flags + tensorflow.link_flags if not flag.startswith(("-I", "-L"))]
     parts = [tensorflow.git_version, *flags, platform.system(), platform.machine(), *libc]
     digest = hashlib.sha256("\0".join([*parts, *compiler.FLAGS]).encode())
-    for name, text in message_headers.headers().items():
-        digest.update(f"\0{name}\0{text}".encode())
+    for name, content in message_headers.headers().items():
+        digest.update(f"\0{name}\0{content}".encode())
     for file in files:
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]

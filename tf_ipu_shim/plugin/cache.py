@@ -122,9 +122,9 @@ def copy_to_cache(library: pathlib.Path) -> None:
             copy.chmod(_FOR_ALL_USERS)
             copy.replace(KEPT_DIRECTORY / library.name)
         version = "-".join(library.name.split("-")[:3])
-        for other in KEPT_DIRECTORY.glob(f"{version}-*.so"):
-            if other.name != library.name:
-                other.unlink()
+        for cached_library in KEPT_DIRECTORY.glob(f"{version}-*.so"):
+            if cached_library.name != library.name:
+                cached_library.unlink()
 
 
 def first_writable_directory(places: Iterable[pathlib.Path], subject: str = "IPU plugin") -> pathlib.Path:

@@ -34,13 +34,13 @@ class Compiler:
 
 def find_compiler() -> Compiler | None:
     """Returns the compiler named by ``CXX``, else ``g++``; None when it is not on the path."""
-    text = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    setting = os.environ.get(ENVIRONMENT_VARIABLE, "")
     try:
-        command = shlex.split(text) or ["g++"]
+        command = shlex.split(setting) or ["g++"]
     except ValueError as error:
         raise errors.PluginError(
-            f"{ENVIRONMENT_VARIABLE} is {text!r}, which cannot be split into words: {error}. Give a compiler and its "
-            "options, quoted as in a shell."
+            f"{ENVIRONMENT_VARIABLE} is {setting!r}, which cannot be split into words: {error}. Give a compiler and "
+            "its options, quoted as in a shell."
         ) from None
     program = shutil.which(command[0])
     if program is None:
@@ -65,8 +65,8 @@ def missing_compiler_message(
 
 def _include_directories(sources: Sequence[pathlib.Path]) -> list[str]:
     """Include directories of the sources."""
-    found = {source.resolve().parent for source in sources}
-    return sorted({str(folder.parent if folder.is_relative_to(SOURCE_DIRECTORY) else folder) for folder in found})
+    folders = {source.resolve().parent for source in sources}
+    return sorted({str(folder.parent if folder.is_relative_to(SOURCE_DIRECTORY) else folder) for folder in folders})
 
 
 def compile_library(
@@ -89,11 +89,11 @@ def compile_library(
     def compile_unit(index: int, part: Sequence[pathlib.Path]) -> str:
         unit = directory / f"plugin{index}.cc"
         unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in part))
-        made = str(unit.with_suffix(".o"))
+        object_file = str(unit.with_suffix(".o"))
         names = ", ".join(source.name for source in part)
-        run_command([*compiler.command, *flags, "-c", str(unit), "-o", made], names)
+        run_command([*compiler.command, *flags, "-c", str(unit), "-o", object_file], names)
         compiled(len(part))
-        return made
+        return object_file
 
     with ThreadPoolExecutor(len(units)) as pool:
         objects = list(pool.map(compile_unit, range(len(units)), units))

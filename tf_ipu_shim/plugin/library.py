@@ -215,8 +215,8 @@ class Library:
     @staticmethod
     def _names(function: Any, graph: bytes) -> list[str]:
         size = ctypes.c_int64()
-        found = function(graph, len(graph), size)
-        return list(program_pb2.NodeNames.FromString(ctypes.string_at(found, size.value)).names)
+        result = function(graph, len(graph), size)
+        return list(program_pb2.NodeNames.FromString(ctypes.string_at(result, size.value)).names)
 
     def compiler_ir(
         self, context_handle: object, library: bytes, function: str, arguments: Sequence[int]
@@ -234,8 +234,8 @@ class Library:
             size,
             fails,
         )
-        text = ctypes.string_at(result, size.value)
-        return (None, text.decode(errors="replace")) if fails.value else (text, "")
+        ir = ctypes.string_at(result, size.value)
+        return (None, ir.decode(errors="replace")) if fails.value else (ir, "")
 
     def watch_interrupts(self) -> None:
         """Makes Ctrl-C end programs until Python's signal handler is set again. Python's main thread only."""
@@ -363,11 +363,11 @@ class Call:
         Empty where TensorFlow keeps none, as for a graph that was read from a file.
         """
         # PyDLL keeps the GIL: the frames are Python objects.
-        found = ctypes.PyDLL(self._c._name).ipu_stack_of
-        found.restype = ctypes.c_void_p
-        found.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64)]
+        ipu_stack_of = ctypes.PyDLL(self._c._name).ipu_stack_of
+        ipu_stack_of.restype = ctypes.c_void_p
+        ipu_stack_of.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64)]
         size = ctypes.c_int64()
-        answer = found(self._pointer, function.encode(), node.encode(), size)
+        answer = ipu_stack_of(self._pointer, function.encode(), node.encode(), size)
         stack = program_pb2.Stack.FromString(ctypes.string_at(answer, size.value))
         return [(os.fsdecode(frame.file), frame.line, os.fsdecode(frame.function)) for frame in stack.frames]
 

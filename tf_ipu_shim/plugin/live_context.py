@@ -92,9 +92,9 @@ def _patch_logical_devices(stock: Callable[..., None]) -> Callable[..., None]:
 
         stock(self)
         job = _job_of(self)
-        others = [device for device in self._logical_devices if not device.name.startswith(f"{job}/device:IPU:")]
+        other_devices = [device for device in self._logical_devices if not device.name.startswith(f"{job}/device:IPU:")]
         names = [f"{job}/device:IPU:{ordinal}" for ordinal in range(len(self.get_visible_devices("IPU")))]
-        self._logical_devices = others + [tf.config.LogicalDevice(name, "IPU") for name in names]
+        self._logical_devices = other_devices + [tf.config.LogicalDevice(name, "IPU") for name in names]
 
     return method
 

@@ -47,8 +47,8 @@ def write(directory: pathlib.Path) -> None:
     """Writes the headers to `directory`/protocol."""
     folder = directory / "protocol"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in headers().items():
-        (folder / name).write_text(text)
+    for name, header in headers().items():
+        (folder / name).write_text(header)
 
 
 def headers() -> dict[str, str]:
@@ -74,8 +74,8 @@ def headers() -> dict[str, str]:
 
 
 def _part(message: descriptor_pb2.DescriptorProto, fields: tuple[str, ...]) -> descriptor_pb2.DescriptorProto:
-    kept = [field for field in message.field if field.name in fields]
-    return descriptor_pb2.DescriptorProto(name=message.name, field=kept)
+    kept_fields = [field for field in message.field if field.name in fields]
+    return descriptor_pb2.DescriptorProto(name=message.name, field=kept_fields)
 
 
 def _header(includes: list[str], parts: list[str]) -> str:
@@ -107,11 +107,11 @@ def _structs(messages: list[descriptor_pb2.DescriptorProto], package: str, struc
 def _struct(message: descriptor_pb2.DescriptorProto, package: str, structs: Mapping[str, str]) -> str:
     members = "".join(f"  {_member(field, structs)}\n" for field in message.field)
     visits = "".join(f'    visit({field.number}, "{field.name}", self.{field.name});\n' for field in message.field)
-    given = "Self& self, Visitor& visit" if message.field else "Self&, Visitor&"
+    arguments = "Self& self, Visitor& visit" if message.field else "Self&, Visitor&"
     return (
         f"struct {structs.get(message.name, message.name)} {{\n"
         f'  static constexpr char kName[] = "{package}.{message.name}";\n{members}\n'
-        f"  template <class Self, class Visitor>\n  static void Fields({given}) {{\n{visits}  }}\n}};\n"
+        f"  template <class Self, class Visitor>\n  static void Fields({arguments}) {{\n{visits}  }}\n}};\n"
     )
 
 

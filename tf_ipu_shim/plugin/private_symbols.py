@@ -32,11 +32,11 @@ def check(
     program = library.with_name("check_main")
     compiler.compile_program(command, programs[0], program)
     folders = [flag[2:] for flag in link_flags if flag.startswith("-L")]
-    found = os.environ.get("LD_LIBRARY_PATH")
+    search_path = os.environ.get("LD_LIBRARY_PATH")
     environment = {
         **os.environ,
         "TF_CPP_MIN_LOG_LEVEL": "3",
-        "LD_LIBRARY_PATH": os.pathsep.join([*folders, *([found] if found else [])]),
+        "LD_LIBRARY_PATH": os.pathsep.join([*folders, *([search_path] if search_path else [])]),
     }
     try:
         process = subprocess.run(

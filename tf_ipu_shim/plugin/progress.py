@@ -52,11 +52,11 @@ class BuildProgress:
         # A compiler tells of its files only at its end: until then the time says how far it is.
         filled = round(_BAR * max(part, 0.9 * self._done / self._files))
         later = "" if seconds <= self._expected else ", longer than expected"
-        text = (
+        line = (
             f"[{'#' * filled}{'.' * (_BAR - filled)}] {self._done} of {self._named}, "
             f"{seconds:.0f} s of about {self._expected:.0f} s{later}"
         )
-        return text[: max(10, shutil.get_terminal_size().columns - 1)]
+        return line[: max(10, shutil.get_terminal_size().columns - 1)]
 
     def __enter__(self) -> BuildProgress:
         write(f"{self._title}: {self._named}, about {self._expected:.0f} s ...\n")
@@ -76,9 +76,9 @@ class BuildProgress:
     def _draw(self) -> None:
         longest = 0
         while not self._stopped.wait(_TICK):
-            text = self.bar()
-            longest = max(longest, len(text))
-            write(f"\r{text:<{longest}}")
+            line = self.bar()
+            longest = max(longest, len(line))
+            write(f"\r{line:<{longest}}")
         write(f"\r{'':<{longest}}\r")
 
 

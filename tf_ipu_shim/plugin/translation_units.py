@@ -29,11 +29,11 @@ def unit_count() -> int:
 
 def cores() -> int:
     """Returns the cores that this process may use: by its affinity, and by the quota of its container."""
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    core_count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
         quota, period = _QUOTA.read_text().split()
-        found = min(found, math.ceil(int(quota) / int(period)))  # int refuses "max"
-    return max(1, found)
+        core_count = min(core_count, math.ceil(int(quota) / int(period)))  # int refuses "max"
+    return max(1, core_count)
 
 
 def expected_seconds(units: Sequence[Sequence[pathlib.Path]]) -> float:

@@ -33,10 +33,10 @@ def without_counts(name: str, counts: Mapping[str, int]) -> str:
         ('dense/kernel', 'dense_1/kernel')
     """
 
-    def restart(found: re.Match[str]) -> str:
-        number = int(found[2]) - counts.get(found[1], 0)
-        if found[1] not in counts or number < 0:
-            return found[0]
-        return f"{found[1]}_{number}" if number else found[1]
+    def restart(match: re.Match[str]) -> str:
+        new_index = int(match[2]) - counts.get(match[1], 0)
+        if match[1] not in counts or new_index < 0:
+            return match[0]
+        return f"{match[1]}_{new_index}" if new_index else match[1]
 
     return _AUTOMATIC.sub(restart, name) if counts else name

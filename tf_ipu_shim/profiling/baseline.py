@@ -48,15 +48,15 @@ def make_baseline(
     Args:
         counts: how many layers had each automatic name of Keras before these programs.
     """
-    found: Baseline = {}
+    baseline: Baseline = {}
     for device, plans in programs.items():
         seen: dict[str, int] = {}
         for plan in plans:
             seen[plan.program] = seen.get(plan.program, 0) + 1
             name = plan.program if seen[plan.program] == 1 else f"{plan.program} #{seen[plan.program]}"
             for ipu in plan.ipus:
-                found[f"{device} {name}, IPU {ipu.ipu}"] = _chip_figures(plan.chip, ipu, counts)
-    return found
+                baseline[f"{device} {name}, IPU {ipu.ipu}"] = _chip_figures(plan.chip, ipu, counts)
+    return baseline
 
 
 def _chip_figures(chip: str, ipu: IpuPlan, counts: Mapping[str, int]) -> Figures:
@@ -96,12 +96,12 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
 
 
 def _sum_by_stable_name(owners: Mapping[str, Any]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sums: dict[str, int] = {}
     for owner, size in owners.items():
         kind, _, name = owner.partition(" ")
         key = f"{kind} {stable_name(kind, name)}"
-        found[key] = found.get(key, 0) + int(size)
-    return found
+        sums[key] = sums.get(key, 0) + int(size)
+    return sums
 
 
 def find_growth(before: Baseline, now: Baseline, percent: float = 0.0) -> list[str]:

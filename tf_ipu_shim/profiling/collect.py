@@ -45,7 +45,7 @@ def make_profile(
     for entry in timeline.entries:
         programs.add(entry, -1, 1.0)
     variables, liveness = _memory(blocks, programs.of_step, line_of)
-    each = num_ipus // max(1, replicas)
+    ipus_per_replica = num_ipus // max(1, replicas)
     fields = {
         "program": plan.program,
         "device": plan.device,
@@ -56,7 +56,7 @@ def make_profile(
         "bytes_per_tile": chip.bytes_per_tile,
         "clock_hz": chip.clock_hz,
         "ipus": num_ipus,
-        "ipus_per_replica": each,
+        "ipus_per_replica": ipus_per_replica,
         "replicas": replicas,
         "cycles": timeline.cycles,
         "peak_bytes": plan.peak_bytes // max(1, replicas),
@@ -71,7 +71,7 @@ def make_profile(
     return Profile(
         facts=[PairRow(name, json.dumps(value)) for name, value in fields.items()],
         options=[PairRow(name, value) for name, value in sorted(options.items())],
-        ipus=_ipus(plan, timeline, each, chip.tiles),
+        ipus=_ipus(plan, timeline, ipus_per_replica, chip.tiles),
         variables=variables,
         liveness=liveness,
         programs=programs.rows,
@@ -85,11 +85,11 @@ def _seed_compute_set(compute_set: int, chip: ChipSpec) -> ComputeSetRow:
     return ComputeSetRow(compute_set, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
 
 
-def _ipus(plan: MemoryPlan, timeline: Timeline, each: int, tiles: int) -> list[IpuRow]:
-    known = {ipu.ipu: ipu for ipu in plan.ipus}
+def _ipus(plan: MemoryPlan, timeline: Timeline, ipus_per_replica: int, tiles: int) -> list[IpuRow]:
+    ipu_plans = {ipu.ipu: ipu for ipu in plan.ipus}
     rows = []
-    for ipu_id in range(max([each, *(ipu_id + 1 for ipu_id in timeline.busy)])):
-        ipu = known.get(ipu_id)
+    for ipu_id in range(max([ipus_per_replica, *(ipu_id + 1 for ipu_id in timeline.busy)])):
+        ipu = ipu_plans.get(ipu_id)
         if ipu is None:
             rows.append(IpuRow(ipu_id, 0, 0, 0, "", "{}", "{}", json.dumps([0] * tiles), 0.0))
             continue
@@ -164,10 +164,10 @@ class _Programs:
             self.add(child, row_id, times * (entry.times if entry.kind == "loop" else 1), op, computation)
 
     def _compute_set(self, entry: Entry, phase: Phase, times: float) -> int:
-        known = self._sets.get(entry.name)
-        if known is not None:
-            self._sets[entry.name] = known._replace(runs=known.runs + times)
-            return known.id
+        recorded = self._sets.get(entry.name)
+        if recorded is not None:
+            self._sets[entry.name] = recorded._replace(runs=recorded.runs + times)
+            return recorded.id
         compute_set = ComputeSetRow(
             len(self._sets), entry.name, phase.vertex, phase.vertices, phase.tiles, entry.cycles, times
         )

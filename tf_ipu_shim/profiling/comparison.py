@@ -84,14 +84,14 @@ def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
     inside = sorted(folder_path for folder_path in folder.glob(f"*/{FILE}")) if folder.is_dir() else []
     if (folder / FILE).is_file() or not inside:
         inside = [folder]
-    found: dict[str, Profile] = {}
+    profiles: dict[str, Profile] = {}
     seen: dict[str, int] = {}
     for folder_path in inside:
         profile = reader.read_profile(folder_path)
         name = parse_facts(profile)["program"]
         seen[name] = seen.get(name, 0) + 1
-        found[name if seen[name] == 1 else f"{name} #{seen[name]}"] = profile
-    return found
+        profiles[name if seen[name] == 1 else f"{name} #{seen[name]}"] = profile
+    return profiles
 
 
 def pair_profiles(
@@ -204,10 +204,10 @@ def _ipu_names(ipus: str) -> int:
 
 
 def _sum_by_key(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for name, figure in pairs:
-        found[name] = found.get(name, 0) + figure
-    return found
+        sums[name] = sums.get(name, 0) + figure
+    return sums
 
 
 def _find_changes(

@@ -50,11 +50,11 @@ def render_comparison(
 
 def _fill_template(template: str, data: Mapping[str, Any]) -> str:
     # No text of a script's may end the script element early.
-    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    json_text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     page = (_FILES / template).read_text()
     for mark, file in (("/*STYLE*/", "page.css"), ("/*COMMON*/", "page.js"), ("/*SECTIONS*/", "sections.js")):
         page = page.replace(mark, (_FILES / file).read_text())
-    return page.replace("/*DATA*/null", text)
+    return page.replace("/*DATA*/null", json_text)
 
 
 def _ipu_data(profile: Profile, ipu: int) -> dict[str, Any]:
@@ -124,14 +124,14 @@ def _op_data(leaves: Iterable[TimelineEvent]) -> list[list[Any]]:
     ops: dict[tuple[str, str], list[Any]] = {}
     for leaf in leaves:
         row = leaf.row
-        known = ops.setdefault(
+        op_row = ops.setdefault(
             (row.op, row.ipus),
             [row.op, ", ".join(map(str, json.loads(row.ipus))), row.line or "", 0.0, 0.0, 0.0, 0.0, 0],
         )
         at = {"compute": 3, "host": 5}.get(row.kind, 4)
-        known[at] += row.cycles * leaf.times
-        known[6] += row.bytes * leaf.times
-        known[7] = max(known[7], row.temporary_bytes)
+        op_row[at] += row.cycles * leaf.times
+        op_row[6] += row.bytes * leaf.times
+        op_row[7] = max(op_row[7], row.temporary_bytes)
     return list(ops.values())
 
 

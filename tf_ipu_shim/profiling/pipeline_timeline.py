@@ -51,12 +51,12 @@ class Schedule(NamedTuple):
 
     def in_slot(self, slot: int) -> list[tuple[ScheduledStep, int, float]]:
         """Returns the turns of a slot in the order in which they begin."""
-        found = []
+        scheduled_steps = []
         for turn in self.turns:
             mini_batch, rest = divmod(slot - turn.slot, self.between)
             if not rest and 0 <= mini_batch < self.mini_batches:
-                found.append((turn, mini_batch, self.lead + slot * self.cycles + turn.begin))
-        return sorted(found, key=lambda scheduled: scheduled[2])
+                scheduled_steps.append((turn, mini_batch, self.lead + slot * self.cycles + turn.begin))
+        return sorted(scheduled_steps, key=lambda scheduled: scheduled[2])
 
     def once(self) -> Schedule:
         """Returns the same with each row once, where it begins first: an exchange is one step of several IPUs."""
@@ -73,9 +73,10 @@ class Schedule(NamedTuple):
         begins: dict[int, dict[int, float]] = {}
         for turn in self.turns:
             begins.setdefault(turn.row.id, {})[turn.ipu] = turn.slot * self.cycles + turn.begin
-        several = {row: found for row, found in begins.items() if len(found) > 1}
+        several = {row: begin_by_ipu for row, begin_by_ipu in begins.items() if len(begin_by_ipu) > 1}
         return {
-            row: {ipu: begin - min(found.values()) for ipu, begin in found.items()} for row, found in several.items()
+            row: {ipu: begin - min(begin_by_ipu.values()) for ipu, begin in begin_by_ipu.items()}
+            for row, begin_by_ipu in several.items()
         }
 
 
@@ -86,7 +87,7 @@ def find_schedules(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> 
         >>> find_schedules([], {})
         {}
     """
-    found = {}
+    schedules = {}
     for name, (schedule, stages, training, cycles, lead) in facts.get(FACT, {}).items():
         loop = programs[int(name)]
         parts = [row for row in programs if row.parent == loop.id]
@@ -102,38 +103,38 @@ def find_schedules(programs: Sequence[ProgramRow], facts: Mapping[str, Any]) -> 
         ]
         count = int(loop.times)
         last = max((turn.slot for turn in turns), default=0) + table.between * (count - 1)
-        found[loop.id] = Schedule(loop, tuple(turns), count, table.between, last + 1, cycles, lead)
-    return found
+        schedules[loop.id] = Schedule(loop, tuple(turns), count, table.between, last + 1, cycles, lead)
+    return schedules
 
 
 def map_to_steps(programs: Sequence[ProgramRow], pipelines: Mapping[int, Schedule]) -> dict[int, int]:
     """Returns the turn's row that each row of a pipeline is in or is, by ids; other rows are left out."""
     turns = {turn.row.id for schedule in pipelines.values() for turn in schedule.turns}
-    found: dict[int, int] = {}
+    step_of_row: dict[int, int] = {}
     for row in programs:
         if row.id in turns:
-            found[row.id] = row.id
-        elif row.parent in found:
-            found[row.id] = found[row.parent]
-    return found
+            step_of_row[row.id] = row.id
+        elif row.parent in step_of_row:
+            step_of_row[row.id] = step_of_row[row.parent]
+    return step_of_row
 
 
 def leaves_of_steps(programs: Sequence[ProgramRow], inside: Mapping[int, int]) -> dict[int, list[ProgramRow]]:
     """Returns the leaf rows of each scheduled step, by the id of the step's row."""
     holders = {row.parent for row in programs}
-    found: dict[int, list[ProgramRow]] = {}
+    leaves: dict[int, list[ProgramRow]] = {}
     for row in programs:
         if row.id in inside and row.id not in holders:
-            found.setdefault(inside[row.id], []).append(row)
-    return found
+            leaves.setdefault(inside[row.id], []).append(row)
+    return leaves
 
 
 def _group_by_ipu(rows: Sequence[ProgramRow]) -> dict[int, list[ProgramRow]]:
-    found: dict[int, list[ProgramRow]] = {}
+    rows_by_ipu: dict[int, list[ProgramRow]] = {}
     for row in rows:
         for ipu in json.loads(row.ipus):
-            found.setdefault(ipu, []).append(row)
-    return found
+            rows_by_ipu.setdefault(ipu, []).append(row)
+    return rows_by_ipu
 
 
 def _schedule_steps(
@@ -184,9 +185,9 @@ def _start_cycles(groups: Sequence[Sequence[ProgramRow]], cycles: float) -> list
     As the program stands, where all groups together take no more than these cycles; else without the times that the
     IPU waits for others.
     """
-    found = [[float(row.start - group[0].start) for row in group] for group in groups]
-    if sum(map(_group_cycles, groups, found)) <= cycles:
-        return found
+    offsets = [[float(row.start - group[0].start) for row in group] for group in groups]
+    if sum(map(_group_cycles, groups, offsets)) <= cycles:
+        return offsets
     return [[0.0, *itertools.accumulate(float(row.cycles) for row in group[:-1])] if group else [] for group in groups]
 
 

@@ -23,22 +23,22 @@ class Run(NamedTuple):
 
 def read_profile(path: str | pathlib.Path) -> Profile:
     """Reads a profile."""
-    found = pathlib.Path(path)
-    if found.is_dir():
-        found = found / FILE
-    if not found.is_file():
+    file = pathlib.Path(path)
+    if file.is_dir():
+        file = file / FILE
+    if not file.is_file():
         raise FileNotFoundError(
-            f"There is no profile {str(found)!r}; expected a file that a program wrote. Set "
+            f"There is no profile {str(file)!r}; expected a file that a program wrote. Set "
             'POPLAR_ENGINE_OPTIONS to {"autoReport.all": "true"} before the IPUs are configured.'
         )
     try:
-        connection = sqlite3.connect(f"{found.absolute().as_uri()}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
         try:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version not in READ_VERSIONS:
-                known = " and ".join(map(str, READ_VERSIONS))
+                versions = " and ".join(map(str, READ_VERSIONS))
                 raise ValueError(
-                    f"{found} is a profile of format {version}; expected format {known}. Write it again "
+                    f"{file} is a profile of format {version}; expected format {versions}. Write it again "
                     "with this version."
                 )
             parts = {
@@ -49,7 +49,7 @@ def read_profile(path: str | pathlib.Path) -> Profile:
             connection.close()
     except sqlite3.DatabaseError as error:
         raise ValueError(
-            f"{found} is no profile that tf_ipu_shim wrote: {error}. Files of Poplar's own profiler are not read. Pass "
+            f"{file} is no profile that tf_ipu_shim wrote: {error}. Files of Poplar's own profiler are not read. Pass "
             "a profile that tf_ipu_shim wrote."
         ) from error
     return Profile(**parts)
@@ -57,8 +57,8 @@ def read_profile(path: str | pathlib.Path) -> Profile:
 
 def read_runs(path: str | pathlib.Path) -> list[Run] | None:
     """Returns the runs recorded next to a profile, oldest first; None if none were to be recorded."""
-    found = pathlib.Path(path)
-    beside = (found if found.is_dir() else found.parent) / RUNS
+    given_path = pathlib.Path(path)
+    beside = (given_path if given_path.is_dir() else given_path.parent) / RUNS
     if not beside.is_file():
         return None
     lines = (line.split() for line in beside.read_text().splitlines())

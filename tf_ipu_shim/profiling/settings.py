@@ -71,13 +71,13 @@ def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:
 
 
 def _parse_run_limit(options: Mapping[str, str]) -> int:
-    text = options.get(engine_options.REPORT_RUNS, str(DEFAULT_RUNS))
-    if not text.isascii() or not text.isdigit():
+    setting = options.get(engine_options.REPORT_RUNS, str(DEFAULT_RUNS))
+    if not setting.isascii() or not setting.isdigit():
         raise ValueError(
-            f"{engine_options.REPORT_RUNS} is {text!r}; it must be a number of runs, such as '10'. Set it to a whole "
-            "number."
+            f"{engine_options.REPORT_RUNS} is {setting!r}; it must be a number of runs, such as '10'. Set it to a "
+            "whole number."
         )
-    return int(text)
+    return int(setting)
 
 
 def _parse_requested(options: Mapping[str, str]) -> tuple[bool, bool]:

@@ -114,13 +114,13 @@ def _memory_counters(profile: Profile, leaves: Iterable[TimelineEvent], scale: f
 
 def _flows(leaves: Iterable[TimelineEvent], track: int, scale: float) -> Iterator[dict[str, Any]]:
     """Yields an arrow for each copy from one IPU to another: from its begin on the source to its end there."""
-    number = 0
+    flow_id = 0
     for leaf in leaves:
         on = json.loads(leaf.row.ipus)
         for size, source, destination in json.loads(leaf.row.moves or "[]"):
             if source not in on or HOST in (source, destination):
                 continue
-            number += 1
-            common = {"name": "copy", "cat": "links", "id": number, "tid": track, "args": {"bytes": size}}
+            flow_id += 1
+            common = {"name": "copy", "cat": "links", "id": flow_id, "tid": track, "args": {"bytes": size}}
             yield {**common, "ph": "s", "pid": source, "ts": leaf.begin * scale}
             yield {**common, "ph": "f", "bp": "e", "pid": destination, "ts": leaf.end * scale}

@@ -252,8 +252,12 @@ class IpuMemory:
         return int(self._modelled(ipu, device).always_live_bytes)
 
     def _modelled(self, ipu: int, device: int) -> Any:
-        found = next((known for known in self.report().devices if known.name == f"/device:IPU:{device}"), None)
-        modelled = found.ipus[ipu].modelled if found is not None and ipu < len(found.ipus) else None
+        device_report = next(
+            (candidate for candidate in self.report().devices if candidate.name == f"/device:IPU:{device}"), None
+        )
+        modelled = (
+            device_report.ipus[ipu].modelled if device_report is not None and ipu < len(device_report.ipus) else None
+        )
         if modelled is None:
             raise AssertionError(
                 f"No program has run on IPU {ipu} of /device:IPU:{device} in this test; the assertion "

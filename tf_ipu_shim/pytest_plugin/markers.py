@@ -26,10 +26,10 @@ __tracebackhide__ = True
 
 def refuse_misspelt(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
     """Ends the run at a marker that is none, and is written almost like one of ours."""
-    known = {re.split(r"[(:]", line)[0].strip() for line in config.getini("markers")}
+    registered = {re.split(r"[(:]", line)[0].strip() for line in config.getini("markers")}
     for item in items:
         for marker in item.iter_markers():
-            if marker.name not in known and (marker.name.startswith(_PREFIX) or suggest(marker.name)):
+            if marker.name not in registered and (marker.name.startswith(_PREFIX) or suggest(marker.name)):
                 raise pytest.UsageError(
                     f"{item.nodeid}: the marker is {marker.name!r}; expected one of {', '.join(NAMES)}."
                     f"{suggest(marker.name)} Use one of these."
@@ -49,9 +49,9 @@ def suggest(name: str) -> str:
 
 def suggest_for_strict(report: pytest.CollectReport) -> None:
     """Adds the suggestion where `--strict-markers` has refused the name already."""
-    found = _STRICT.search(str(report.longrepr)) if report.failed else None
-    if found and suggest(found[1]):
-        report.sections.append((f"marker {found[1]!r}", suggest(found[1]).strip()))
+    match = _STRICT.search(str(report.longrepr)) if report.failed else None
+    if match and suggest(match[1]):
+        report.sections.append((f"marker {match[1]!r}", suggest(match[1]).strip()))
 
 
 def selected_system(node: Any) -> str | None:
@@ -63,15 +63,15 @@ def selected_system(node: Any) -> str | None:
     return systems.named(f"{name}:chip={chip}" if chip else name).name
 
 
-def _value(node: Any, marker: str, known: Iterable[str]) -> str | None:
-    found = node.get_closest_marker(marker)
-    if found is None:
+def _value(node: Any, marker: str, accepted: Iterable[str]) -> str | None:
+    mark = node.get_closest_marker(marker)
+    if mark is None:
         return None
-    names = sorted(known)
-    value = found.args[0] if len(found.args) == 1 and not found.kwargs else None
+    names = sorted(accepted)
+    value = mark.args[0] if len(mark.args) == 1 and not mark.kwargs else None
     if isinstance(value, str) and value.strip().lower() in names:
         return value.strip().lower()
-    received = ", ".join(map(repr, found.args))
+    received = ", ".join(map(repr, mark.args))
     near = difflib.get_close_matches(str(value), names, 3)
     # Of names that share as many letters, the one of the same length is the likelier one.
     near.sort(key=lambda name: abs(len(name) - len(str(value))))

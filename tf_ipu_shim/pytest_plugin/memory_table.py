@@ -38,10 +38,10 @@ def fullest_ipu(devices: Iterable[Any]) -> str:
 
 def table(reports: Iterable[Any]) -> list[str]:
     """Returns the lines of the table, the test with the fullest IPU first; empty if no test ran a program."""
-    found = sorted(_rows(reports), key=lambda row: (-row[0], row[1]))
-    rows = [_HEADER, *(cells for _, _, cells in found)]
+    sorted_rows = sorted(_rows(reports), key=lambda row: (-row[0], row[1]))
+    rows = [_HEADER, *(cells for _, _, cells in sorted_rows)]
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return [_line(row, widths) for row in rows] if found else []
+    return [_line(row, widths) for row in rows] if sorted_rows else []
 
 
 def _rows(reports: Iterable[Any]) -> Iterator[tuple[float, str, tuple[str, ...]]]:

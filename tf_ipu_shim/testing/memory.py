@@ -79,17 +79,17 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
         _check_number("ipu", ipu, "which IPU of the device, such as 0")
     name = f"/device:IPU:{device}"
     programs = list(_program_plans(report))
-    found = [
+    full_ipus = [
         (plan, ipu_plan) for plan, ipu_plan in programs if plan.device == name and (ipu is None or ipu_plan.ipu == ipu)
     ]
-    if not found:
+    if not full_ipus:
         where = sorted({f"{plan.device}, IPU {ipu_plan.ipu}" for plan, ipu_plan in programs})
         raise AssertionError(
             f"No program has run on {name}{'' if ipu is None else f', IPU {ipu}'}, which the "
             f"assertion needs. Programs have run on {'; '.join(where)}. Name one of these."
         )
     lines = []
-    for plan, ipu_plan in found:
+    for plan, ipu_plan in full_ipus:
         if ipu_plan.peak_bytes >= limit:
             lines.append(
                 f"{plan.program} on IPU {ipu_plan.ipu} of {name}: "
@@ -162,10 +162,10 @@ def _program_plans(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, Ip
         raise TypeError(
             f"report is {report!r}, and has to be what memory_report() gives. Pass what memory_report() returned."
         )
-    found = [(plan, ipu) for device in report.devices for plan in device.programs for ipu in plan.ipus]
-    if not found:
+    plans = [(plan, ipu) for device in report.devices for plan in device.programs for ipu in plan.ipus]
+    if not plans:
         raise AssertionError("No program has run on IPUs, and the assertion needs one. Run a program first.")
-    return iter(found)
+    return iter(plans)
 
 
 def _check_number(name: str, value: object, label: str) -> None:

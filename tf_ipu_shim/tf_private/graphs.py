@@ -49,14 +49,14 @@ def set_device(op: ops.Operation, device_name: Any) -> None:
     op._set_device(device_name)
 
 
-def add_control_input(op: ops.Operation, other: Any) -> None:
+def add_control_input(op: ops.Operation, control_input: Any) -> None:
     """Has an op wait for another."""
-    op._add_control_input(other)
+    op._add_control_input(control_input)
 
 
-def add_control_inputs(op: ops.Operation, others: Any) -> None:
+def add_control_inputs(op: ops.Operation, control_inputs: Any) -> None:
     """Has an op wait for others."""
-    op._add_control_inputs(others)
+    op._add_control_inputs(control_inputs)
 
 
 def control_outputs(op: ops.Operation) -> Any:

@@ -34,9 +34,9 @@ def set_use_resource(scope: variable_scope.VariableScope, value: bool | None) ->
     scope._use_resource = value
 
 
-def take_resource_of(variable: resource_variable_ops.BaseResourceVariable, other: Any) -> None:
+def take_resource_of(variable: resource_variable_ops.BaseResourceVariable, source: Any) -> None:
     """Has a variable stand for the resource of another, in its strategy."""
-    variable._handle, variable._distribute_strategy = other._handle, other._distribute_strategy
+    variable._handle, variable._distribute_strategy = source._handle, source._distribute_strategy
 
 
 def reference(variable: ref_variable.RefVariable) -> Any:

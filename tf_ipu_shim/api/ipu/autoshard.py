@@ -66,13 +66,13 @@ def automatic_sharding(
             f"There are fewer subgraphs ({len(edges) + 1}) than available shards ({num_shards}): the ways from "
             "input to loss have too few edges in common. Use fewer shards, or mark them with ipu.scopes.ipu_shard."
         )
-    known = set(path)
+    path_ops = set(path)
 
     def cost(op: Any) -> int:
         weights = sum(
             sharding_utils.tensor_memory_use(tensor)
             for tensor in op.inputs
-            if tensor.op not in known and (frozen_inference or tensor.op.type != "Const")
+            if tensor.op not in path_ops and (frozen_inference or tensor.op.type != "Const")
         )
         return weights + sum(map(sharding_utils.tensor_memory_use, op.outputs))
 

@@ -143,12 +143,12 @@ def _measure(dataset: Any, epochs: int, elements: int, print_stats: bool, do_mem
         ["The dataset ended after", measured, f"elements; {epochs} epochs of {elements} elements need more."],
     )
     with ops.control_dependencies([enough] if enough is not None else []):
-        text = script_ops.numpy_function(
+        report = script_ops.numpy_function(
             lambda first, ends, bytes_: _report(first, ends, bytes_, elements, print_stats),
             [start, times, sizes],
             dtypes.string,
         )
-    return array_ops.reshape(text, [1])
+    return array_ops.reshape(report, [1])
 
 
 def _one(arguments: tuple[Any, ...]) -> Any:

@@ -166,20 +166,20 @@ def import_variables(
     """
     note_arguments("export_variables", is_input=is_input)
     files = [filenames] if isinstance(filenames, (str, os.PathLike)) else list(filenames)
-    found: dict[str, np.ndarray] = {}
+    values_by_name: dict[str, np.ndarray] = {}
     for filename in files:
         for element in TensorFile(filename):
-            found = {**element, **found}
-    missing = [_name(variable) for variable in variables if _name(variable) not in found]
+            values_by_name = {**element, **values_by_name}
+    missing = [_name(variable) for variable in variables if _name(variable) not in values_by_name]
     if missing and strict:
         raise ValueError(
             f"{', '.join(map(str, files))} must have a value for each variable; missing: {missing}. "
             "Export these variables too, or leave them out."
         )
-    selected = [variable for variable in variables if _name(variable) in found]
+    selected = [variable for variable in variables if _name(variable) in values_by_name]
     for variable in selected:
-        _check_value(variable, found[_name(variable)])
-    assigned = [variable.assign(found[_name(variable)]) for variable in selected]
+        _check_value(variable, values_by_name[_name(variable)])
+    assigned = [variable.assign(values_by_name[_name(variable)]) for variable in selected]
     if print_stats:
         print(f"{len(selected)} of {len(variables)} variables from {', '.join(map(str, files))}")
     return None if context.executing_eagerly() else control_flow_ops.group(*assigned)

@@ -81,25 +81,25 @@ def ancestors(op: Any) -> set[Any]:
     Args:
         op: the operation.
     """
-    found, pending = {op}, deque([op])
+    visited, pending = {op}, deque([op])
     while pending:
         for tensor in pending.popleft().inputs:
-            if tensor.op not in found:
-                found.add(tensor.op)
+            if tensor.op not in visited:
+                visited.add(tensor.op)
                 pending.append(tensor.op)
-    return found
+    return visited
 
 
 def ops_between(first: Any, last: Any) -> list[Any]:
     """Returns the ops on any way from one op to another, both included, in an order in which they can run."""
     before = ancestors(last)
-    found, pending = {first}, deque([first])
+    visited, pending = {first}, deque([first])
     while pending:
         for user in children(pending.popleft()):
-            if user in before and user not in found:
-                found.add(user)
+            if user in before and user not in visited:
+                visited.add(user)
                 pending.append(user)
-    return _ordered(found) if last in found else []
+    return _ordered(visited) if last in visited else []
 
 
 def _ordered(operations: set[Any]) -> list[Any]:
@@ -112,7 +112,7 @@ def _ordered(operations: set[Any]) -> list[Any]:
         for tensor in op.outputs:
             for user in tensor.consumers():
                 if user in missing:
-                    missing[user] -= sum(each is tensor for each in user.inputs)
+                    missing[user] -= sum(input_tensor is tensor for input_tensor in user.inputs)
                     if not missing[user]:
                         pending.append(user)
                         del missing[user]
@@ -129,8 +129,8 @@ def splitting_edges(path: list[Any], edge_filter: Callable[[tuple[str, str]], bo
     Returns:
         Pairs of operations, in the order of the way.
     """
-    known = set(path)
-    users = {op: [user for user in children(op) if user in known] for op in path}
+    path_ops = set(path)
+    users = {op: [user for user in children(op) if user in path_ops] for op in path}
     to, after = dict.fromkeys(path, 0), dict.fromkeys(path, 0)
     to[path[0]], after[path[-1]] = 1, 1
     for op in path:
@@ -169,9 +169,9 @@ def cut(path: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], in
 def _pieces(path: list[Any], edges: list[Edge]) -> list[list[Any]]:
     piece = dict.fromkeys(path, 0)
     begins = {user: index for index, (_, user) in enumerate(edges, 1)}
-    known = set(path)
+    path_ops = set(path)
     for op in path:
-        inner = [piece[tensor.op] for tensor in op.inputs if tensor.op in known]
+        inner = [piece[tensor.op] for tensor in op.inputs if tensor.op in path_ops]
         piece[op] = begins.get(op, max(inner, default=0))
     return [[op for op in path if piece[op] == index] for index in range(len(edges) + 1)]
 
@@ -196,9 +196,9 @@ def best_ends(costs: list[int], parts: int) -> list[int]:
         next_largest, choice = [float("inf")] * (count + 1), [0] * (count + 1)
         for end in range(part, count + 1):
             for begin in range(part - 1, end):
-                found = max(largest[begin], float(total[end] - total[begin]))
-                if found < next_largest[end]:
-                    next_largest[end], choice[end] = found, begin
+                largest_piece = max(largest[begin], float(total[end] - total[begin]))
+                if largest_piece < next_largest[end]:
+                    next_largest[end], choice[end] = largest_piece, begin
         largest = next_largest
         choices.append(choice)
     ends, end = [], count
@@ -216,14 +216,14 @@ def mark(parts: dict[Any, int], operations: Iterable[Any]) -> None:
         operations: those that may be marked.
     """
     allowed = set(operations)
-    known = dict(parts)
+    shard_of = dict(parts)
     pending = deque(sorted(parts, key=lambda op: parts[op]))
     while pending:
         op = pending.popleft()
         for tensor in op.inputs:
-            if tensor.op in allowed and tensor.op not in known:  # such as the read of a weight
-                known[tensor.op] = known[op]
+            if tensor.op in allowed and tensor.op not in shard_of:  # such as the read of a weight
+                shard_of[tensor.op] = shard_of[op]
                 pending.append(tensor.op)
-    for op, index in known.items():
+    for op, index in shard_of.items():
         if op in allowed:
             set_ipu_shard(op, index)

@@ -49,7 +49,7 @@ def coloured(line: str) -> str:
         '\\x1b[31mnot supported: 2\\x1b[0m'
     """
     for pattern, colour in _VERDICTS:
-        line = pattern.sub(lambda found, colour=colour: f"\x1b[{colour}m{found[0]}\x1b[0m", line)  # type: ignore[misc]
+        line = pattern.sub(lambda match, colour=colour: f"\x1b[{colour}m{match[0]}\x1b[0m", line)  # type: ignore[misc]
     return line
 
 
@@ -78,6 +78,6 @@ def fitted(text: str, columns: int, hint: str = "") -> str:
             indent = " " * (len(line) - len(line.lstrip()))
             lines += textwrap.wrap(line, columns, subsequent_indent=indent, break_long_words=False)
     if is_cut:
-        said = f"Rows are cut to {columns} columns; in a file or a pipe they are whole.{hint and f' {hint}'}"
-        lines += textwrap.wrap(said, max(columns, 20))
+        note = f"Rows are cut to {columns} columns; in a file or a pipe they are whole.{hint and f' {hint}'}"
+        lines += textwrap.wrap(note, max(columns, 20))
     return "\n".join(lines)

@@ -51,8 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     is_ending = threading.Event()
     watcher = threading.Thread(target=_end_with_input, args=(process, is_ending), daemon=True)
     watcher.start()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit)
+    for signal_number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, _exit)
     try:
         status = process.wait()
     except SystemExit:
@@ -65,8 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _exit(number: int, _: Any) -> None:
-    raise SystemExit(128 + number)
+def _exit(signal_number: int, _: Any) -> None:
+    raise SystemExit(128 + signal_number)
 
 
 def _end_with_input(process: subprocess.Popen[str], is_ending: threading.Event) -> None:

@@ -122,26 +122,26 @@ class _Job:
                 local_index = hosts[:index].count(host)
                 places.append(self._remote_place(next(agents), local_index, places))
             else:
-                local_index = sum(other not in remote for other in hosts[:index])
+                local_index = sum(earlier_host not in remote for earlier_host in hosts[:index])
                 places.append(_Place(None, next(addresses), local_index, first_local or 0))
         return places
 
-    def _remote_place(self, there: instance.Agent, local_index: int, places: Sequence[_Place]) -> _Place:
-        greeting = there.greeting()
+    def _remote_place(self, agent: instance.Agent, local_index: int, places: Sequence[_Place]) -> _Place:
+        greeting = agent.greeting()
         if greeting.version != tf_ipu_shim.__version__:
             raise instance.HostError(
-                f"{there.host}: the package there is of version {greeting.version}; expected "
+                f"{agent.host}: the package there is of version {greeting.version}; expected "
                 f"{tf_ipu_shim.__version__}, as here. Install the same version on all hosts."
             )
         if greeting.first_device is None:
             raise instance.HostError(
-                f"{there.host}: the system there has too few IPUs for {self._hosts.count(there.host)} instances of "
+                f"{agent.host}: the system there has too few IPUs for {self._hosts.count(agent.host)} instances of "
                 f"{options.instance_ipus(self._arguments)} IPUs. Choose a larger one with TF_IPU_SHIM_SYSTEM."
             )
         # The first instance of a host decides for all of them: another job may start there in between.
-        on_host = [place for place in places if place.remote and place.remote.host == there.host]
+        on_host = [place for place in places if place.remote and place.remote.host == agent.host]
         first = on_host[0].first_device if on_host else greeting.first_device
-        return _Place(there, greeting.address, local_index, first)
+        return _Place(agent, greeting.address, local_index, first)
 
     def _start(self, index: int, place: _Place, places: Sequence[_Place]) -> None:
         command = options.instance_command(self._arguments)
@@ -156,7 +156,7 @@ class _Job:
 
     def _variables(self, index: int, place: _Place, places: Sequence[_Place]) -> dict[str, str]:
         """Returns what an instance is told by its environment."""
-        mates = [other for other in places if _host_name(other) == _host_name(place)]
+        mates = [other_place for other_place in places if _host_name(other_place) == _host_name(place)]
         numbers = {
             "RANK": str(index),
             "SIZE": str(len(places)),
@@ -166,10 +166,10 @@ class _Job:
         variables = {
             **options.instance_environment(self._arguments, os.environ, place.first_device),
             "TF_IPU_SHIM_JOB": self._name,
-            **{f"TF_IPU_SHIM_{name}": number for name, number in numbers.items()},
+            **{f"TF_IPU_SHIM_{name}": value for name, value in numbers.items()},
             # Graphcore's PopRun starts instances by Open MPI, and scripts read its variables.
-            **{f"OMPI_COMM_WORLD_{name}": number for name, number in numbers.items()},
-            "TF_IPU_SHIM_ADDRESSES": ",".join(other.address for other in places),
+            **{f"OMPI_COMM_WORLD_{name}": value for name, value in numbers.items()},
+            "TF_IPU_SHIM_ADDRESSES": ",".join(other_place.address for other_place in places),
         }
         if len(mates) < len(places):
             variables[connections.KEY] = os.environ.get(connections.KEY) or self._key
@@ -200,9 +200,9 @@ class _Job:
     def _report_failure(self, index: int, statuses: Sequence[int | None]) -> int:
         status = statuses[index] or 0
         self._terminate()  # and with that all has been printed
-        others = "; the others were ended" if None in statuses else ""
+        consequence = "; the others were ended" if None in statuses else ""
         how = f"ended with status {status}" if status > 0 else f"was ended by {signal.Signals(-status).name}"
-        print(f"poprun: instance {index} of {len(statuses)} {how}{others}.", file=sys.stderr)
+        print(f"poprun: instance {index} of {len(statuses)} {how}{consequence}.", file=sys.stderr)
         hidden = self._instances[index].hidden_errors
         if hidden:
             print(f"poprun: its last errors, which were not printed:\n{hidden}", file=sys.stderr, end="")
@@ -211,7 +211,7 @@ class _Job:
     def _terminate(self) -> None:
         """Ends all that is left of the instances, and what they have started."""
         processes = [started.process for started in self._instances]
-        unused = [there.process for there in self._agents]
+        unused = [agent.process for agent in self._agents]
         for process in (*processes, *unused):
             if process.stdin is not None:  # an agent ends what it has started when its input ends
                 with contextlib.suppress(OSError):

@@ -39,13 +39,13 @@ def normalize_arguments(words: Sequence[str]) -> list[str]:
         >>> normalize_arguments(["--mpi-global-args", "--tag-output", "--num-replicas", "2", "a.py"])
         ['--mpi-global-args=--tag-output', '--num-replicas', '2', 'a.py']
     """
-    found: list[str] = []
+    normalized: list[str] = []
     for word in words:
-        if found and found[-1] in _OPTIONS_OF_OTHERS and word.startswith("-"):
-            found[-1] += f"={word}"
+        if normalized and normalized[-1] in _OPTIONS_OF_OTHERS and word.startswith("-"):
+            normalized[-1] += f"={word}"
         else:
-            found.append(word)
-    return found
+            normalized.append(word)
+    return normalized
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,10 +109,10 @@ def _problems(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.only_output_from_instance not in (None, *range(count)):
         yield f"--only-output-from-instance must be from 0 to {count - 1}."
     system, remote = systems.current(), remote_hosts(arguments)
-    here = sum(host not in remote for host in instance_hosts(arguments))
-    if len(system.devices_with(instance_ipus(arguments))) < here:
+    local_instances = sum(host not in remote for host in instance_hosts(arguments))
+    if len(system.devices_with(instance_ipus(arguments))) < local_instances:
         yield (
-            f"{here} instances of {replicas // count} x {ipus} IPUs do not fit into system {system.name} of "
+            f"{local_instances} instances of {replicas // count} x {ipus} IPUs do not fit into system {system.name} of "
             f"{system.num_ipus} IPUs. Choose a larger one with TF_IPU_SHIM_SYSTEM, or start fewer."
         )
     if program[0] == sys.executable and program[1].endswith(".py") and not os.path.isfile(program[1]):
@@ -247,7 +247,7 @@ def _exported(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
     """Returns what `mpirun -x NAME=VALUE` would set, and its other words. `-x NAME` passes on the instances' value."""
-    values, others = {}, []
+    values, invalid = {}, []
     words = iter(shlex.split(text))
     for word in words:
         if word in ("-x", "--x"):
@@ -255,8 +255,8 @@ def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
             if value_text:
                 values[name] = value
         else:
-            others.append(word)
-    return values, others
+            invalid.append(word)
+    return values, invalid
 
 
 def instance_topology(arguments: argparse.Namespace, places: Sequence[tuple[str, int]]) -> str:

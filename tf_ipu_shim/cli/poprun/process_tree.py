@@ -53,15 +53,15 @@ def wait_or_kill(processes: Sequence[subprocess.Popen[str]], deadline: float) ->
 
 def _descendants(process: int) -> list[tuple[int, str]]:
     """Returns all that a process has started, each with its start time: another may have its number later."""
-    found: list[tuple[int, str]] = []
+    descendants: list[tuple[int, str]] = []
     for directory in pathlib.Path(f"/proc/{process}/task").glob("*"):
         try:
             children = [int(word) for word in (directory / "children").read_text().split()]
         except OSError:  # it has ended
             continue
         for child in children:
-            found += [(child, _start_time(child)), *_descendants(child)]
-    return found
+            descendants += [(child, _start_time(child)), *_descendants(child)]
+    return descendants
 
 
 def _start_time(process: int) -> str:

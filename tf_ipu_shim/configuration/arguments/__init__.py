@@ -32,7 +32,7 @@ def effects(call: str) -> tuple[OptionEffect, ...]:
     return tuple(OptionEffect(name=name, effect=row.effect, meaning=row.meaning) for name, row in rows)
 
 
-def note_arguments(call: str, **given: Any) -> None:
+def note_arguments(call: str, **values: Any) -> None:
     """Records arguments that change nothing, unless they have their defaults: for the memory report and the log.
 
     Called once where a script calls, never where a program runs.
@@ -46,7 +46,7 @@ def note_arguments(call: str, **given: Any) -> None:
     """
     rows = CALLS[call].arguments
     changed = {
-        f"{call}({name})": _plain(value) for name, value in given.items() if not _same(value, rows[name].default)
+        f"{call}({name})": _plain(value) for name, value in values.items() if not _same(value, rows[name].default)
     }
     if changed:
         from tf_ipu_shim.runtime import ignored_options

@@ -76,13 +76,13 @@ OPTIONS: tuple[Option, ...] = (
         Option(
             f"optimizations.maximum_{name}",
             0,
-            f"Bytes up to which {what} wait to be sent together; 0 for no waiting.",
+            f"Bytes up to which {meaning} wait to be sent together; 0 for no waiting.",
             f"max_{name}",
             since=since,
             effect=CYCLES if name in _SENT_TOGETHER else RECORDED,
             meaning=_SENT_TOGETHER.get(name, _GROUPING),
         )
-        for name, what, since in (
+        for name, meaning, since in (
             ("cross_replica_sum_buffer_size", "all-reduces", (2, 1)),
             ("reduce_scatter_buffer_size", "reduce-scatters", (2, 1)),
             ("inter_ipu_copies_buffer_size", "copies between IPUs", (2, 1)),

@@ -15,13 +15,13 @@ def seconds() -> float:
         >>> seconds()
         600.0
     """
-    text = os.environ.get(ENVIRONMENT_VARIABLE) or str(DEFAULT_SECONDS)
+    setting = os.environ.get(ENVIRONMENT_VARIABLE) or str(DEFAULT_SECONDS)
     try:
-        value = float(text)
+        value = float(setting)
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
         raise ValueError(
-            f"{ENVIRONMENT_VARIABLE} is {text!r}; expected a number of seconds above 0. Change it or unset it."
+            f"{ENVIRONMENT_VARIABLE} is {setting!r}; expected a number of seconds above 0. Change it or unset it."
         )
     return value

@@ -129,13 +129,13 @@ def likely_misspelt(options: Mapping[str, str]) -> dict[str, str]:
         {'debug.allowOutofMemory': 'debug.allowOutOfMemory'}
     """
     by_lower = {name.lower(): name for name in KNOWN}
-    found = {}
+    corrections = {}
     for name in options:
         if name not in KNOWN:
             near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.9)
             if near:
-                found[name] = by_lower[near[0]]
-    return found
+                corrections[name] = by_lower[near[0]]
+    return corrections
 
 
 def unrecognised(options: Mapping[str, str]) -> list[str]:

@@ -24,10 +24,10 @@ def _content(path: str) -> str:
     with open(file, encoding="utf-8") as opened:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", path)
-        text = opened.read(_MOST_CHARACTERS + 1)
-    if len(text) > _MOST_CHARACTERS:
+        content = opened.read(_MOST_CHARACTERS + 1)
+    if len(content) > _MOST_CHARACTERS:
         raise OSError(errno.EFBIG, f"it has more than {_MOST_CHARACTERS} characters", path)
-    return text
+    return content
 
 
 def split(text: str, variable: str) -> list[tuple[str, str | None]]:
@@ -59,9 +59,9 @@ def split(text: str, variable: str) -> list[tuple[str, str | None]]:
     return flags
 
 
-def unknown(name: str, known: list[str], variable: str) -> UnknownFlagError:
+def unknown(name: str, flag_names: list[str], variable: str) -> UnknownFlagError:
     """Returns the error for an unknown flag."""
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, flag_names, n=1)
     hint = f" Did you mean --{near[0]}?" if near else ""
     return UnknownFlagError(
         f"{variable} holds the unknown flag --{name}.{hint} `tf-ipu env` lists the flags that there are."

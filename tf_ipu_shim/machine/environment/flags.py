@@ -289,13 +289,13 @@ def current() -> PoplarFlags:
         128
     """
     global _last
-    text = os.environ.get(ENVIRONMENT_VARIABLE, "")
+    setting = os.environ.get(ENVIRONMENT_VARIABLE, "")
     known_text, flags = _last
-    if text != known_text:
-        flags = parse(text)
+    if setting != known_text:
+        flags = parse(setting)
         # The contents of a file may change without its name, so only flags given in the variable are kept.
-        if not flag_text.is_file_name(text):
-            _last = (text, flags)
+        if not flag_text.is_file_name(setting):
+            _last = (setting, flags)
         if flags.help:
             print(help_text(), file=sys.stderr, flush=True)
     return flags
@@ -329,9 +329,9 @@ def effects() -> tuple[OptionEffect, ...]:
         >>> next(flag for flag in effects() if flag.name == "ipu_model_tiles").effect
         'changes the chip'
     """
-    known = [dataclasses.replace(field.metadata["effect"], name=name) for name, field in _fields().items()]
+    flag_effects = [dataclasses.replace(field.metadata["effect"], name=name) for name, field in _fields().items()]
     old = [OptionEffect(name=name, effect=RECORDED, meaning="newer SDKs take it and ignore it") for name in RETIRED]
-    return (*known, *old)
+    return (*flag_effects, *old)
 
 
 def set_flags_without_effect(flags: PoplarFlags) -> dict[str, Any]:
@@ -342,8 +342,8 @@ def set_flags_without_effect(flags: PoplarFlags) -> dict[str, Any]:
 
 
 def _categories(name: str, value: str | None) -> frozenset[str]:
-    text = flag_text.string(name, value)
-    received = [part.strip() for part in text.split(",") if part.strip()]
+    categories_text = flag_text.string(name, value)
+    received = [part.strip() for part in categories_text.split(",") if part.strip()]
     for part in received:
         if part not in SYNTHETIC_DATA_CATEGORIES:
             raise flag_text.bad_value(name, part, "one or more of: " + ", ".join(SYNTHETIC_DATA_CATEGORIES))
@@ -352,13 +352,13 @@ def _categories(name: str, value: str | None) -> frozenset[str]:
 
 def _initializer(name: str, value: str | None) -> str:
     """Returns the kind of data, or a number's integer part, the only part that counts."""
-    text = flag_text.string(name, value)
-    if text in ("", "random", "uniform", "normal"):
-        return text
+    initializer = flag_text.string(name, value)
+    if initializer in ("", "random", "uniform", "normal"):
+        return initializer
     try:
-        return str(int(float(text)) if "." in text else int(text))
+        return str(int(float(initializer)) if "." in initializer else int(initializer))
     except (ValueError, OverflowError):
-        raise flag_text.bad_value(name, text, "random, uniform, normal or a whole number") from None
+        raise flag_text.bad_value(name, initializer, "random, uniform, normal or a whole number") from None
 
 
 def _progress_bar(name: str, value: str | None) -> str:

@@ -59,18 +59,18 @@ class Buffers:
         for value_id in step.outputs:
             mode = self._modes[value_id]
             if mode is Mode.VIEW:
-                found = self._viewed_buffers(self._values[value_id].of)
+                reused = self._viewed_buffers(self._values[value_id].of)
             else:
-                found = self._overwritable(value_id) if mode is Mode.IN_PLACE else ()
-                if not found:
+                reused = self._overwritable(value_id) if mode is Mode.IN_PLACE else ()
+                if not reused:
                     buffer = self._new(value_id)
                     self._of[value_id] = (buffer,)
                     self.live += self._sizes[value_id]
                     allocated.append(buffer)
                     continue
-                self.overwritten.append((found[0], value_id))
-            self._of[value_id] = found
-            for buffer in found:
+                self.overwritten.append((reused[0], value_id))
+            self._of[value_id] = reused
+            for buffer in reused:
                 self._pending[buffer] += self._uses[value_id]
         return allocated
 
@@ -151,10 +151,10 @@ def _read_only(block: Block) -> Block:
     """Returns a copy of a block that writes to nothing of its caller."""
     if all(value.mode is not Mode.CARRIED for value in block.values):
         return block
-    other = Block(block.name)
-    other.keeps_order = block.keeps_order
-    other.values = [
+    copy = Block(block.name)
+    copy.keeps_order = block.keeps_order
+    copy.values = [
         value._replace(mode=Mode.BORROWED) if value.mode is Mode.CARRIED else value for value in block.values
     ]
-    other.steps, other.segments, other.results = block.steps, block.segments, block.results
-    return other
+    copy.steps, copy.segments, copy.results = block.steps, block.segments, block.results
+    return copy

@@ -57,12 +57,12 @@ def curve_of(block: Block) -> Curve:
         >>> [point.bytes for point in curve_of(block).points]
         [400, 800]
     """
-    found = Curve([], [])
-    _run(block, 0, found)
-    return found
+    curve = Curve([], [])
+    _run(block, 0, curve)
+    return curve
 
 
-def _run(block: Block, base: int, found: Curve) -> None:
+def _run(block: Block, base: int, curve: Curve) -> None:
     buffers = Buffers(block)
     allocated_at: dict[int, int] = {}
     live_values: dict[int, Value] = {}  # by buffer, where that is not the value that it was made for
@@ -70,14 +70,14 @@ def _run(block: Block, base: int, found: Curve) -> None:
 
     def end(buffer: int, last: int) -> None:
         value = live_values.pop(buffer, None) or block.values[buffers.value[buffer]]
-        found.lifetimes.append(Lifetime(value, allocated_at.pop(buffer), last))
+        curve.lifetimes.append(Lifetime(value, allocated_at.pop(buffer), last))
 
     for index in order_of(block):
         step = block.steps[index]
         buffers.read_inputs(step)
         before = buffers.live
         allocated = buffers.allocate_outputs(step)
-        point_index = len(found.points)
+        point_index = len(curve.points)
         allocated_at.update(dict.fromkeys(allocated, point_index))
         for buffer, over in buffers.overwritten[seen:]:
             before_it = live_values.get(buffer, block.values[buffers.value[buffer]])
@@ -88,9 +88,9 @@ def _run(block: Block, base: int, found: Curve) -> None:
         if step.inside:
             live_outside = base + (buffers.live if step.loops else before)  # a call's blocks make what it gives
             for inner in buffers.inside(step, allocated):
-                _run(inner, live_outside, found)
-        found.points.append(Point(block, index, base + buffers.live))
+                _run(inner, live_outside, curve)
+        curve.points.append(Point(block, index, base + buffers.live))
         for buffer in buffers.free(step, allocated):
-            end(buffer, len(found.points) - 1)
+            end(buffer, len(curve.points) - 1)
     for buffer in list(allocated_at):
-        end(buffer, len(found.points) - 1)
+        end(buffer, len(curve.points) - 1)

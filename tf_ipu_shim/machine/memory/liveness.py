@@ -46,7 +46,7 @@ def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
     run = _Run(block)
     for time, index in enumerate(range(len(block.steps)) if order is None else order):
         run.step(time, block.steps[index])
-    return run.found(order)
+    return run.result(order)
 
 
 class _Peak(NamedTuple):
@@ -83,7 +83,7 @@ class _Run:
         allocated = buffers.allocate_outputs(step)
         inner, inside = None, 0
         if step.inside:
-            blocks = [smallest(each) for each in buffers.inside(step, allocated)]
+            blocks = [smallest(inner_block) for inner_block in buffers.inside(step, allocated)]
             self.always.extend(value for block in blocks for value in block.always)
             inner = max(blocks, key=_peak_bytes)
             inside = inner.peak_bytes
@@ -102,7 +102,7 @@ class _Run:
         for buffer in buffers.free(step, allocated):
             self._freed_at[buffer] = time
 
-    def found(self, order: Sequence[int] | None) -> Liveness:
+    def result(self, order: Sequence[int] | None) -> Liveness:
         """Returns the result once all steps have run in this order; None for the given order."""
         peak, steps = self.peak, self._block.steps
         step_indices = range(len(steps)) if order is None else order
@@ -131,8 +131,8 @@ class _Run:
         ]
 
 
-def _peak_bytes(found: Liveness) -> int:
-    return found.peak_bytes
+def _peak_bytes(liveness: Liveness) -> int:
+    return liveness.peak_bytes
 
 
 def smallest(block: Block) -> Liveness:
@@ -144,7 +144,7 @@ def smallest(block: Block) -> Liveness:
         block.liveness = live(block)
     if block.liveness is None:
         run = _Run(block)
-        ordered = run.found(greedy(block, run.buffers, run.step))
+        ordered = run.result(greedy(block, run.buffers, run.step))
         block.liveness = _in_block_order(block, ordered.peak_bytes) or ordered
     return block.liveness
 
@@ -156,7 +156,7 @@ def _in_block_order(block: Block, limit: int) -> Liveness | None:
         run.step(time, step)
         if run.peak.bytes > limit:
             return None
-    return run.found(None)
+    return run.result(None)
 
 
 def order_of(block: Block) -> Sequence[int]:

@@ -60,9 +60,9 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
     for owner in full.owners[:_OWNERS_SHOWN]:
         where = f", {owner.line}" if owner.line else ""
         lines.append(f"  {format_bytes(owner.bytes):>10}  {owner.kind:<10}  {owner.name} (shard {full.ipu}{where})")
-    others = [ipu.ipu for ipu in plan.ipus if not ipu.fits and ipu is not full]
-    if others:
-        lines.append(f"Also too full: IPU {', '.join(map(str, others))}.")
+    other_ipus = [ipu.ipu for ipu in plan.ipus if not ipu.fits and ipu is not full]
+    if other_ipus:
+        lines.append(f"Also too full: IPU {', '.join(map(str, other_ipus))}.")
     lines += advice_lines(plan, is_keras)
     lines.append(
         'The whole report: with the engine option "debug.allowOutOfMemory": "true" and tf_ipu_shim.memory_report().'

@@ -183,8 +183,8 @@ class IpuPlan:
     @property
     def verdict(self) -> Verdict:
         """Returns whether it fits, is close or does not fit."""
-        others = self.expected_tile_bytes - self.max_tile_bytes
-        return verdict_of(self.max_tile_bytes, others, self.bytes_per_tile)
+        expected_excess = self.expected_tile_bytes - self.max_tile_bytes
+        return verdict_of(self.max_tile_bytes, expected_excess, self.bytes_per_tile)
 
     @property
     def contributions(self) -> list[tuple[str, int]]:
@@ -286,18 +286,18 @@ def plan_of(
         >>> plan_of(0, Block("nothing"), CHIPS["gc200"]).fits
         True
     """
-    found = smallest(block)
-    fed = [value.bytes for value in found.always if value.is_on_io_tiles]
+    liveness = smallest(block)
+    fed = [value.bytes for value in liveness.always if value.is_on_io_tiles]
     # On a chip with smaller tiles feeds may not fit on those that are set apart, and lie with all else.
     io_tiles = block.io_tiles if sum(fed) <= block.io_tiles * chip.bytes_per_tile else 0
-    always = [value for value in found.always if io_tiles or not value.is_on_io_tiles]
-    alive = [*always, *found.at_peak]
+    always = [value for value in liveness.always if io_tiles or not value.is_on_io_tiles]
+    alive = [*always, *liveness.at_peak]
     on_tiles = _bytes_on_tiles(alive, chip, io_tiles, fed)
     return IpuPlan(
         ipu=ipu,
         always_live_bytes=sum(value.bytes for value in always),
-        not_always_live_bytes=found.peak_bytes,
-        largest_step=found.peak_step,
+        not_always_live_bytes=liveness.peak_bytes,
+        largest_step=liveness.peak_step,
         categories=_by_category(alive),
         owners=_largest(alive, line_of or _no_line),
         tile_runs=tuple((size, len(list(run))) for size, run in itertools.groupby(on_tiles)),

@@ -68,8 +68,8 @@ def _order_segment(
         done.add(index)
         run(len(order), steps[index])
         order.append(index)
-        for other in (better | wants.run(index)) - done:
-            heapq.heappush(heap, (change(other), other))
+        for candidate in (better | wants.run(index)) - done:
+            heapq.heappush(heap, (change(candidate), candidate))
 
 
 class _Dependencies:
@@ -124,11 +124,13 @@ class _Dependencies:
         """Returns the pending loads of a step's inputs and marks them as run."""
         if not self._late:
             return []
-        found = dict.fromkeys(self._late[value_id] for value_id in self._steps[index].inputs if value_id in self._late)
-        for late in found:
+        late_loads = dict.fromkeys(
+            self._late[value_id] for value_id in self._steps[index].inputs if value_id in self._late
+        )
+        for late in late_loads:
             for value_id in self._steps[late].outputs:
                 del self._late[value_id]
-        return list(found)
+        return list(late_loads)
 
     def run(self, index: int) -> set[int]:
         """Marks a step as run; returns ready steps that now cost less."""

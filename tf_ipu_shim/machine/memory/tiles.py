@@ -58,12 +58,15 @@ class Tiles:
             >>> tiles.bytes()
             [0, 50, 50, 0]
         """
-        if sum(count for _, count in runs) > self._tiles or sum(each * count for each, count in runs) != size:
+        if (
+            sum(count for _, count in runs) > self._tiles
+            or sum(tile_bytes * count for tile_bytes, count in runs) != size
+        ):
             self.place([size])
             return
         first = 0
-        for each, count in runs:
-            self._add(first, count, each)
+        for tile_bytes, count in runs:
+            self._add(first, count, tile_bytes)
             first += count
 
     @staticmethod
@@ -98,8 +101,8 @@ class Tiles:
 
     def bytes(self) -> list[int]:
         """Bytes on each tile, tile 0 first."""
-        found, on_tile = [], 0
+        tile_bytes, on_tile = [], 0
         for change in self._changes[:-1]:
             on_tile += change
-            found.append(on_tile)
-        return found
+            tile_bytes.append(on_tile)
+        return tile_bytes

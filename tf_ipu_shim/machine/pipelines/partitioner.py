@@ -51,11 +51,11 @@ def _fill(layers: Sequence[_Layer], memories: Sequence[PartMemory[_Layer]], limi
     """Returns where parts begin if none may exceed a limit, or None if that needs more parts."""
     begins, part = [0], copy.copy(memories[0])
     for index, layer in enumerate(layers):
-        wanted = len(memories) - len(begins)  # parts that have to begin yet
+        remaining_parts = len(memories) - len(begins)  # parts that have to begin yet
         tried = copy.copy(part)
         tried.add(layer)
-        if index > begins[-1] and (tried.bytes > limit or len(layers) - index == wanted):
-            if not wanted:
+        if index > begins[-1] and (tried.bytes > limit or len(layers) - index == remaining_parts):
+            if not remaining_parts:
                 return None
             begins.append(index)
             tried = copy.copy(memories[len(begins) - 1])

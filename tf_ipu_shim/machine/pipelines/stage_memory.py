@@ -28,13 +28,13 @@ def consumed_by_layers(
         >>> [[tuple(one) for one in taken] for taken in consumed_by_layers([(0, [1, 3], 64), (1, [3], 8)], 4)]
         [[], [(0, 64)], [], [(1, 72)]]
     """
-    found: list[dict[int, int]] = [{} for _ in range(layers)]
+    layer_inputs: list[dict[int, int]] = [{} for _ in range(layers)]
     for maker, users, size in values:
         since = maker
         for user in sorted(user for user in users if user > maker):
-            found[user][since] = found[user].get(since, 0) + size
+            layer_inputs[user][since] = layer_inputs[user].get(since, 0) + size
             since = user
-    return [tuple(ConsumedBytes(*pair) for pair in sorted(inputs.items())) for inputs in found]
+    return [tuple(ConsumedBytes(*pair) for pair in sorted(inputs.items())) for inputs in layer_inputs]
 
 
 class StageLayer(NamedTuple):
@@ -94,8 +94,8 @@ class StageMemory:
     @property
     def bytes(self) -> int:
         """The memory of a stage with the given layers."""
-        each = self._comes_in + (self._fed if self._recomputes else self._kept)
-        return round(self._always + self._waiting * each + self._comes_in + self._behind)
+        mini_batch_bytes = self._comes_in + (self._fed if self._recomputes else self._kept)
+        return round(self._always + self._waiting * mini_batch_bytes + self._comes_in + self._behind)
 
 
 def stashed(

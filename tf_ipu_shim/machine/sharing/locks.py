@@ -146,7 +146,7 @@ def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
             return {}
     except OSError as error:
         raise _unusable(folder, error) from error
-    found = {}
+    holder_of = {}
     with _guard(folder):
         for ipu in range(num_ipus):
             try:
@@ -155,10 +155,10 @@ def holders(system_name: str, num_ipus: int) -> dict[int, Holder]:
                 continue
             try:
                 if not _try_lock(file):
-                    found[ipu] = _read(os.pread(file, 1 << 16, 0))
+                    holder_of[ipu] = _read(os.pread(file, 1 << 16, 0))
             finally:
                 _unlock([file])
-    return found
+    return holder_of
 
 
 def _path(folder: pathlib.Path, ipu: int) -> pathlib.Path:

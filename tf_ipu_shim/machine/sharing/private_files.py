@@ -60,9 +60,9 @@ def open_own(path: str | os.PathLike[str], flags: int) -> int:
 
 def _parents(path: pathlib.Path) -> list[pathlib.Path]:
     """The directories that decide what a path means: its parents and itself, and those of what links stand for."""
-    found = [*reversed(path.parents), path]
+    directories = [*reversed(path.parents), path]
     real = pathlib.Path(os.path.realpath(path))
-    return found if real == path else [*found, *reversed(real.parents), real]
+    return directories if real == path else [*directories, *reversed(real.parents), real]
 
 
 def _distrust(status: os.stat_result, is_last: bool) -> str:

@@ -84,11 +84,11 @@ class Compilation(Refusing):
     def _tiles(self, ipu: IpuRow) -> list[Tile]:
         always = [row for row in self._profile.variables if row.always and row.ipu == ipu.ipu]
         fed = [row.bytes for row in always if row.kind == "argument"]  # the only ones that are always there
-        others = [row for row in always if row.kind != "argument"]
+        other_rows = [row for row in always if row.kind != "argument"]
         io_tiles = self._io_tiles.get(str(ipu.ipu), 0)
-        spread = Tiles.filled(self.target.tilesPerIpu, (row.bytes for row in others), io_tiles, fed)
+        spread = Tiles.filled(self.target.tilesPerIpu, (row.bytes for row in other_rows), io_tiles, fed)
         constants = Tiles(self.target.tilesPerIpu - io_tiles)
-        for row in others:
+        for row in other_rows:
             constants.place([row.bytes], counts=row.kind == "constant")
         tensors = json.loads(ipu.tile_bytes)
         totals = self._with_temporaries(ipu.ipu, tensors, io_tiles, fed)
@@ -111,8 +111,8 @@ class Compilation(Refusing):
         alive = [row.bytes for row in variables if row.always and not (io_tiles and row.kind == "argument")]
         alive += [row.bytes for row in variables if not row.always and row.first <= largest.step <= row.last]
         spread = Tiles.filled(self.target.tilesPerIpu, alive, io_tiles, fed)
-        each = call.bytes // call.tiles
-        return [size + each * (tile < call.tiles) for tile, size in enumerate(spread)]
+        bytes_per_tile = call.bytes // call.tiles
+        return [size + bytes_per_tile * (tile < call.tiles) for tile, size in enumerate(spread)]
 
     def _temporaries(self, program: int) -> Temporaries:
         """Returns the temporary memory of a step's library call."""

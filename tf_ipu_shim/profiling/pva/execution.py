@@ -78,8 +78,8 @@ class Step:
     @property
     def computeSets(self) -> list[ComputeSet]:
         """The computation; empty for exchanges, syncs and copies."""
-        found = self.program.computeset
-        return [] if found is None else [found]
+        compute_set = self.program.computeset
+        return [] if compute_set is None else [compute_set]
 
     @property
     def cyclesByTile(self) -> list[int]:
@@ -139,7 +139,9 @@ class Steps(Sequence[Step]):
         self._compilation = compilation
         schedules = find_schedules(rows, facts)
         self._schedules = {loop: pipeline.once() for loop, pipeline in schedules.items()}
-        self._apart = {row: found for schedule in schedules.values() for row, found in schedule.apart().items()}
+        self._apart = {
+            row: begin_by_ipu for schedule in schedules.values() for row, begin_by_ipu in schedule.apart().items()
+        }
         self._ends: dict[int, list[int]] = {}
         self._inside: dict[int, list[ProgramRow]] = {}
         for row in rows:

@@ -156,7 +156,7 @@ def list_of_lists_str(strs: str) -> list[list[str]]:
         raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings: {error}") from error
     if not isinstance(value, list) or not all(isinstance(inner, list) for inner in value):
         raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings.")
-    if not all(isinstance(text, str) for inner in value for text in inner):
+    if not all(isinstance(pattern, str) for inner in value for pattern in inner):
         raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings.")
     return value
 

@@ -108,11 +108,13 @@ class ModelForTest(abc.ABC):
         return f"{self._directory}/model"
 
     def _signature(self, outputs: Sequence[Any]) -> Any:
-        found = [operation.outputs[0] for operation in self._graph.get_operations() if operation.type == "Placeholder"]
+        placeholders = [
+            operation.outputs[0] for operation in self._graph.get_operations() if operation.type == "Placeholder"
+        ]
         infos = [
             {key: v1.saved_model.build_tensor_info(tensor) for key, tensor in zip(keys, tensors)}
             for keys, tensors in (
-                (self._input_keys or [found_tensor.op.name for found_tensor in found], found),
+                (self._input_keys or [found_tensor.op.name for found_tensor in placeholders], placeholders),
                 (self._output_keys or [output.op.name for output in outputs], outputs),
             )
         ]

@@ -126,12 +126,12 @@ def _is_stock(kind: type) -> bool:
 
 def _arguments(layer: Any, kind: type) -> dict[str, Any]:
     """Returns the arguments of a layer, without defaults that the other class does not take."""
-    known = inspect.signature(kind).parameters
+    parameters = inspect.signature(kind).parameters
     defaults = {name: value.default for name, value in inspect.signature(type(layer)).parameters.items()}
-    found = {}
+    arguments = {}
     for name, value in layer.get_config().items():
-        if name in known or name in ("name", "trainable", "dtype", "batch_input_shape"):
-            found[name] = value
+        if name in parameters or name in ("name", "trainable", "dtype", "batch_input_shape"):
+            arguments[name] = value
         elif value not in (defaults.get(name), None, False):
             raise ValueError(f"it takes no {name}={value!r}.")
-    return found
+    return arguments

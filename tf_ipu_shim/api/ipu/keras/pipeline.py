@@ -195,14 +195,14 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
     def _make_staged_model(self, infeed: Any) -> StagedModel:
         steps: list[stage_plan.PipelineLayerStep] = []
         first: stage_plan.Key = ("input",)
-        given = first
+        input_key = first
         for stage, layers in enumerate(self.stages):
             for layer in layers:
                 result: stage_plan.Key = (len(steps),)
-                steps.append(stage_plan.layer_step(layer, given, result))
+                steps.append(stage_plan.layer_step(layer, input_key, result))
                 steps[-1].stage = stage
-                given = result
-        return StagedModel(self, steps, [first], [given], lambda x: list(nest.flatten(x)), 0)
+                input_key = result
+        return StagedModel(self, steps, [first], [input_key], lambda x: list(nest.flatten(x)), 0)
 
 
 def _check_stages(stages: Any, package: str) -> None:

@@ -173,13 +173,13 @@ def _normalised(name: str, groups: int, strided: bool, arguments: dict[str, Any]
     with v1.variable_scope(arguments["scope"], name, [inputs], reuse=arguments["reuse"]):
 
         def get_parameter(parameter: str, default: Any) -> Any:
-            further = collections.get(parameter) if isinstance(collections, dict) else collections
+            extra_collections = collections.get(parameter) if isinstance(collections, dict) else collections
             return v1.get_variable(
                 parameter,
                 shape=[channels],
                 dtype=inputs.dtype.base_dtype,
                 initializer=initializers.get(parameter, default),
-                collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(further or ())],
+                collections=[v1.GraphKeys.GLOBAL_VARIABLES, v1.GraphKeys.MODEL_VARIABLES, *(extra_collections or ())],
                 trainable=arguments["trainable"],
                 use_resource=True,
             )

@@ -37,13 +37,13 @@ def get_ci_num_ipus() -> int:
 
     Source: `tensorflow.python.ipu.test_utils.hardware_test_utils.get_ci_num_ipus`.
     """
-    text = os.environ.get(_COUNT, "0")
+    setting = os.environ.get(_COUNT, "0")
     try:
-        return int(text)
+        return int(setting)
     except ValueError:
         raise ValueError(
-            f"{_COUNT} is {text!r}; it must be the number of IPUs tests may use, such as 8. Set it to a whole number, "
-            "or unset it."
+            f"{_COUNT} is {setting!r}; it must be the number of IPUs tests may use, such as 8. Set it to a whole "
+            "number, or unset it."
         ) from None
 
 

@@ -93,14 +93,14 @@ class ReportHelper:
         Raises:
             AssertionError: there is none, or there are several.
         """
-        found = self.find_reports()
-        if len(found) != 1:
+        reports = self.find_reports()
+        if len(reports) != 1:
             raise AssertionError(
-                f"One profile was to be found in {self._directory}, and there are {len(found)}: {found}. "
+                f"One profile was to be found in {self._directory}, and there are {len(reports)}: {reports}. "
                 "clear_reports() removes those of programs that ran before. Call clear_reports() before the program "
                 "runs."
             )
-        return found[0]
+        return reports[0]
 
     def clear_reports(self) -> None:
         """Removes all profiles."""
@@ -213,7 +213,7 @@ class ReportJSON:
     def _transfers(self, kind: int) -> list[list[str]]:
         """Returns names of the tensors of each transfer."""
         messages = [event.data_transfer.data_transfer for event in self._events if event.type == kind]
-        return [[tensor["name"] for tensor in json.loads(text)["tensors"]] for text in messages]
+        return [[tensor["name"] for tensor in json.loads(message)["tensors"]] for message in messages]
 
     def assert_contains_host_to_device_transfer_event(self) -> None:
         """Something went to the device."""
@@ -253,8 +253,8 @@ class ReportJSON:
 
     def get_tensor_map(self) -> TensorMap | None:
         """Returns where the tensors of the program are that was compiled last; None if none was."""
-        text = self._compiled("tensor_map")
-        return TensorMap(json.loads(text)) if text else None
+        json_text = self._compiled("tensor_map")
+        return TensorMap(json.loads(json_text)) if json_text else None
 
     @property
     def tensor_map(self) -> TensorMap | None:
@@ -263,8 +263,12 @@ class ReportJSON:
 
     def assert_tensor_input_names(self, *expected_inputs: str) -> None:
         """The first arguments of the program have these names; `*` and `?` stand for any text and any letter."""
-        found = self.get_tensor_map()
-        names = {} if found is None else {tensor.inst.split(".")[0]: tensor.name for tensor in found.all_tensors()}
+        tensor_map = self.get_tensor_map()
+        names = (
+            {}
+            if tensor_map is None
+            else {tensor.inst.split(".")[0]: tensor.name for tensor in tensor_map.all_tensors()}
+        )
         for index, expected in enumerate(expected_inputs):
             self.test.assertIn(f"arg{index}", names, f"There is no argument {index}.")
             name = names[f"arg{index}"].removeprefix("XLA_Args/")
@@ -272,10 +276,10 @@ class ReportJSON:
 
     def assert_tensor_inst_name_mappings(self, expected_mappings: Mapping[str, str]) -> None:
         """One tensor whose id begins with each of these has the name that goes with it, in the same language."""
-        found = self.get_tensor_map()
-        names = {} if found is None else found.tensor_inst_name_mappings()
+        tensor_map = self.get_tensor_map()
+        names = {} if tensor_map is None else tensor_map.tensor_inst_name_mappings()
         for inst, expected in expected_mappings.items():
-            fitting = [name for known, name in names.items() if fnmatch.fnmatchcase(known, f"{inst}*")]
+            fitting = [name for instruction, name in names.items() if fnmatch.fnmatchcase(instruction, f"{inst}*")]
             self.test.assertEqual(1, len(fitting), f"There are {list(names)}, of which {len(fitting)} fit {inst!r}.")
             self.test.assertTrue(fnmatch.fnmatchcase(fitting[0], expected), f"{inst!r} is {fitting[0]!r}")
 
@@ -286,16 +290,16 @@ class ReportJSON:
             expected_ipus: of each stage, in order.
             tile_per_ipu: not looked at: the event tells IPUs.
         """
-        found = self.get_tensor_map()
-        pipelines = [] if found is None else found.pipelines
+        tensor_map = self.get_tensor_map()
+        pipelines = [] if tensor_map is None else tensor_map.pipelines
         self.test.assertTrue(pipelines, "No program with a pipeline was compiled.")
         for stages in pipelines:
             self.test.assertEqual([[ipu] for ipu in expected_ipus], stages)
 
     def get_instruction_info(self) -> dict[str, Any]:
         """Returns the matmuls of the program in the last compilation event; empty without such an event."""
-        text = self._compiled("instruction_info")
-        return json.loads(text) if text else {}
+        json_text = self._compiled("instruction_info")
+        return json.loads(json_text) if json_text else {}
 
     def get_ml_type_counts(self) -> list[int]:
         """Returns how many products belong to inference, to the forward pass, to the backward pass, and to updates."""

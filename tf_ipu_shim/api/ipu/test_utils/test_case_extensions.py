@@ -77,8 +77,8 @@ class TestCaseExtensions:
         """
         names, entries = _compute_sets(report), list(ok)
         allowed = [*entries, *(_COMMON if ignore_common else ())]
-        others = [name for name in names if not _any(name, allowed)]
-        _assert(self, not others, f"compute sets that are not in the list: {others}")
+        unlisted = [name for name in names if not _any(name, allowed)]
+        _assert(self, not unlisted, f"compute sets that are not in the list: {unlisted}")
         self.assert_compute_sets_contain_list(report, entries)
 
     def assert_compute_sets_contain_list(self, report: Any, ok: Iterable[str]) -> None:
@@ -89,13 +89,13 @@ class TestCaseExtensions:
 
     def assert_compute_sets_not_in_blacklist(self, report: Any, blacklist: Iterable[str]) -> None:
         """No compute set has an entry of the list in its name."""
-        found = [name for name in _compute_sets(report) if _any(name, list(blacklist))]
-        _assert(self, not found, f"compute sets that must not be there: {found}")
+        blacklisted = [name for name in _compute_sets(report) if _any(name, list(blacklist))]
+        _assert(self, not blacklisted, f"compute sets that must not be there: {blacklisted}")
 
     def assert_compute_sets_matches(self, report: Any, expr: str, num_matches: int, msg: str | None = None) -> None:
         """So many compute sets have a name of this form; `*` and `?` stand for any text and any letter."""
-        found = fnmatch.filter(_compute_sets(report), expr)
-        _assert(self, len(found) == num_matches, msg or f"{len(found)} compute sets match {expr!r}: {found}")
+        matches = fnmatch.filter(_compute_sets(report), expr)
+        _assert(self, len(matches) == num_matches, msg or f"{len(matches)} compute sets match {expr!r}: {matches}")
 
     def assert_vertices_contain_list(self, report: Any, ok: Iterable[str]) -> None:
         """Every entry of the list is in the type of some vertices."""
@@ -137,13 +137,15 @@ class _Intervals:
         self._changes += [(begin, 1), (end, -1)]
         self.total += end - begin
 
-    def beside(self, others: _Intervals) -> int:
+    def beside(self, intervals: _Intervals) -> int:
         """Cycles that both have, each pair of intervals for itself."""
-        changes = [(at, change, 0) for at, change in self._changes] + [(at, 0, other) for at, other in others._changes]
+        changes = [(at, change, 0) for at, change in self._changes] + [
+            (at, 0, other_change) for at, other_change in intervals._changes
+        ]
         both = before = own_index = other_index = 0
-        for at, change, other in sorted(changes):
+        for at, change, other_change in sorted(changes):
             both += (at - before) * own_index * other_index
-            before, own_index, other_index = at, own_index + change, other_index + other
+            before, own_index, other_index = at, own_index + change, other_index + other_change
         return both
 
 
@@ -167,12 +169,12 @@ def _assert(test: Any, condition: bool, message: str) -> None:
     test.assertTrue(condition, message)
 
 
-def _assert_equal(test: Any, found: int, expected: int) -> None:
-    test.assertEqual(expected, found)
+def _assert_equal(test: Any, actual: int, expected: int) -> None:
+    test.assertEqual(expected, actual)
 
 
-def _assert_near(test: Any, found: float, expected: float, tolerance: float) -> None:
-    _assert(test, abs(found - expected) <= abs(expected) * tolerance, f"{found} is not {expected} +-{tolerance:.0%}")
+def _assert_near(test: Any, actual: float, expected: float, tolerance: float) -> None:
+    _assert(test, abs(actual - expected) <= abs(expected) * tolerance, f"{actual} is not {expected} +-{tolerance:.0%}")
 
 
 for _name in [name for name in vars(TestCaseExtensions) if name.startswith("assert_")]:

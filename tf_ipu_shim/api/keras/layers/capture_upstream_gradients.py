@@ -123,16 +123,16 @@ def _activations(layer: Any) -> dict[str, _Place]:
         config = layer.get_config()
     except NotImplementedError:  # of the user's class, which takes arguments and does not say which
         config = {"activation": getattr(layer, "activation", None)}
-    found = {}
+    activations = {}
     for name, value in config.items():
         if "activation" not in name or value is None:
             continue
         for holder in (layer, getattr(layer, "cell", None)):
             attribute = next((own for own in (name, f"_{name}") if own in getattr(holder, "__dict__", ())), None)
             if attribute and callable(getattr(holder, attribute)):
-                found[name] = _Place(holder, attribute)
+                activations[name] = _Place(holder, attribute)
                 break
-    return found
+    return activations
 
 
 class CaptureActivationGradients(_GradientCaptureLayerBase):

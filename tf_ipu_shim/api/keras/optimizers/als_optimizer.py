@@ -392,7 +392,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
             ValueError: the configuration's inner optimizer is not an `ALSOptimizer`.
         """
         kind = config.get("inner_optimizer_type")
-        if kind not in {ALSOptimizer.__name__, *(each.__name__ for each in ALSOptimizer.__subclasses__())}:
+        if kind not in {ALSOptimizer.__name__, *(subclass.__name__ for subclass in ALSOptimizer.__subclasses__())}:
             raise ValueError(
                 "ALSGradientAccumulationOptimizer.from_config can only be used with configurations of an "
                 f"ALSOptimizer inside; this one has {kind!r}. Pass a configuration that get_config() of this class "

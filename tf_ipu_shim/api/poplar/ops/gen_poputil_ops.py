@@ -112,14 +112,14 @@ def ipu_stateful_gradient_accumulate_with_momentum(
         [5.0]
     """
     value = tf.convert_to_tensor(grad)
-    known = tf.get_static_value(tf.convert_to_tensor(momentum, value.dtype))
-    if known is None:
+    static_momentum = tf.get_static_value(tf.convert_to_tensor(momentum, value.dtype))
+    if static_momentum is None:
         raise NotImplementedError(
             "momentum is a tensor that is computed while the program runs: the momentum of accumulated "
             "gradients has to be known when the program is built. Pass a number, or a constant tensor."
         )
     return plugin.load().ops.ipu_stateful_gradient_accumulate_with_momentum(
-        accum, value, _shape_of(value), momentum=float(known), num_mini_batches=num_mini_batches, name=name
+        accum, value, _shape_of(value), momentum=float(static_momentum), num_mini_batches=num_mini_batches, name=name
     )
 
 

@@ -151,7 +151,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
             ValueError: the inputs are not four or five, or do not fit together.
         """
         _check_number("take", inputs)
-        inputs = [tf.convert_to_tensor(each) for each in inputs]
+        inputs = [tf.convert_to_tensor(tensor) for tensor in inputs]
         self._check(*inputs)
         from_sequences, from_lengths, to_sequences, to_lengths, *masks = inputs
         pieces = [

@@ -209,15 +209,15 @@ def check_one_precision(optimizer: IpuOptimizerBase) -> None:
     Raises:
         ValueError: there is another type after the first.
     """
-    first, *others = (tf.as_dtype(dtype) for dtype in optimizer.opt_dtypes)
-    if any(other != first for other in others):
+    first, *dtypes = (tf.as_dtype(dtype) for dtype in optimizer.opt_dtypes)
+    if any(other_dtype != first for other_dtype in dtypes):
         raise ValueError(
             f"{type(optimizer).__name__} must compute its whole update in one type: "
-            f"optimizer_compute_precisions has {', '.join(dtype.name for dtype in (first, *others))}. "
+            f"optimizer_compute_precisions has {', '.join(dtype.name for dtype in (first, *dtypes))}. "
             "Pass only the first of them."
         )
 
 
-def unknown_slot(slot_name: str, known: str) -> AssertionError:
+def unknown_slot(slot_name: str, slot_names: str) -> AssertionError:
     """Returns the error for a slot that an optimizer does not have."""
-    return AssertionError(f"There is no slot {slot_name!r} in this optimizer; it has {known}.")
+    return AssertionError(f"There is no slot {slot_name!r} in this optimizer; it has {slot_names}.")

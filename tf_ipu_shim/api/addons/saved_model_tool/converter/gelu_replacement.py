@@ -71,14 +71,14 @@ class GeluReplacement(Converter):
                 "that is in nodes. Correct these names."
             )
         graph_def.node.extend(node for replacement in functions.values() for node in replacement)
-        others = [node.name for node in graph_def.node if not graph_nodes.matches(node.name, self._nodes)]
+        unmatched = [node.name for node in graph_def.node if not graph_nodes.matches(node.name, self._nodes)]
         signed = [graph_nodes.node_name(name) for name in graph_nodes.signature_tensors(signature_def)]
-        needed = graph_nodes.ancestors(graph_nodes.nodes_by_name(graph_def), [*others, *signed])
+        needed = graph_nodes.ancestors(graph_nodes.nodes_by_name(graph_def), [*unmatched, *signed])
         return graph_nodes.subgraph(graph_def, needed), signature_def
 
     def _source(self, nodes: dict[str, Any], name: str, user: str) -> str:
         """Returns the one node that a function, which ends in a node, is computed of."""
-        found, seen, pending = set(), set(), [name]
+        sources, seen, pending = set(), set(), [name]
         while pending:
             inside = pending.pop()
             if inside in seen:
@@ -88,19 +88,19 @@ class GeluReplacement(Converter):
                 if graph_nodes.matches(input_name, self._nodes):
                     pending.append(input_name)
                 elif graph_nodes.matches(input_name, self._inputs):
-                    found.add(input_name)
+                    sources.add(input_name)
                 elif nodes[input_name].op not in ("Const", "Identity"):
                     raise ValueError(
                         f"The GELU that {user} reads needs {input_name}, which neither nodes nor node_as_gelu_input "
                         "names."
                         " Add it to nodes, or name the input with node_as_gelu_input."
                     )
-        if len(found) != 1:
+        if len(sources) != 1:
             raise ValueError(
-                f"The GELU that {user} reads is computed of {', '.join(sorted(found)) or 'nothing'}; "
+                f"The GELU that {user} reads is computed of {', '.join(sorted(sources)) or 'nothing'}; "
                 "expected one input. Name it with node_as_gelu_input."
             )
-        return found.pop()
+        return sources.pop()
 
 
 def _gelu(source: Any) -> list[Any]:
@@ -115,9 +115,9 @@ def _gelu(source: Any) -> list[Any]:
     with v1.Graph().as_default() as graph:
         features = v1.placeholder(types[0], name="features")
         result = nn_ops.gelu(features, name="IpuGelu")
-        found = graph.as_graph_def().node
+        gelu_nodes = graph.as_graph_def().node
     nodes = []
-    for node in found:
+    for node in gelu_nodes:
         if node.name == "features":
             continue
         node.input[:] = [source.name if name == "features" else f"{prefix}/{name}" for name in node.input]

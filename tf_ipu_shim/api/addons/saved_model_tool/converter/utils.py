@@ -221,9 +221,11 @@ def prepare_dataset(inputs_shape_and_dtype: Sequence[Placed], batch_size: int = 
     """
     elements = []
     for name, shape, dtype in inputs_shape_and_dtype:
-        known = [batch_size or None if position == 0 and axis is None else axis for position, axis in enumerate(shape)]
-        sizes = [axis for axis in known if axis is not None]
-        if len(sizes) < len(known):
+        static_shape = [
+            batch_size or None if position == 0 and axis is None else axis for position, axis in enumerate(shape)
+        ]
+        sizes = [axis for axis in static_shape if axis is not None]
+        if len(sizes) < len(static_shape):
             raise ValueError(
                 f"The input {name} has the shape {list(shape)}: IPUs need to know all axes. Give batch_size."
             )

@@ -286,20 +286,20 @@ class TFv1Graph(Graph):
 
     def _readers(self, name: str) -> set[str]:
         """Returns the nodes that a constant reaches, through others that passes it on."""
-        found: set[str] = set()
+        readers: set[str] = set()
         pending = [name]
         while pending:
             for reader in self.nxg[pending.pop()]:
                 if reader in self._constants:
                     pending.append(reader)
                 else:
-                    found.add(reader)
-        return found
+                    readers.add(reader)
+        return readers
 
     def _stage_list(self) -> list[int]:
         fed = {graph_nodes.node_name(name) for name in self._inputs}
-        found = {vars(node).get("pipeline_stage") for name, node in self.nodes.items() if name not in fed}
-        return sorted(stage for stage in found if stage is not None)
+        stages = {vars(node).get("pipeline_stage") for name, node in self.nodes.items() if name not in fed}
+        return sorted(stage for stage in stages if stage is not None)
 
     def stages(self) -> dict[str, int]:
         """Returns the stage of each node that was assigned one."""
@@ -331,11 +331,11 @@ class TFv1Graph(Graph):
     def _gen_input2node_mapping(
         self, exclude_op_type: Collection[str] | None = None, include_op_type: Collection[str] | None = None
     ) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        node_names: dict[str, list[str]] = {}
         for node in self._chosen(exclude_op_type, include_op_type):
             for input_name in node.inputs:
-                found.setdefault(input_name.name, []).append(node.name)
-        return found
+                node_names.setdefault(input_name.name, []).append(node.name)
+        return node_names
 
     def _subgraph(self, names: Collection[str]) -> tuple[Any, set[str], set[str], set[str]]:
         """Some nodes as a graph."""
@@ -397,14 +397,14 @@ def _shape(tensor: Any) -> list[int | None]:
 def _constants(nodes: Sequence[Node]) -> dict[str, None]:
     """Returns the constants, and the nodes that only hand one on."""
     by_name = {node.name: node for node in nodes}
-    found: dict[str, None] = {}
+    constants: dict[str, None] = {}
     for node in nodes:
         last = node
         while last.op_type == "Identity" and last.inputs:
             last = by_name[graph_nodes.node_name(last.inputs[0].name)]
         if last.op_type == "Const":
-            found[node.name] = None
-    return found
+            constants[node.name] = None
+    return constants
 
 
 def _interface(graph: Any, signature_def: Any) -> tuple[list[str], list[str]]:
