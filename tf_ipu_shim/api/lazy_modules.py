@@ -28,22 +28,22 @@ def lazy(
         >>> __getattr__, __dir__ = lazy(__name__, ["dropout"], {"Dropout": "dropout"})
     """
     paths = modules if isinstance(modules, Mapping) else {module: module for module in modules}
-    places = names or {}
+    module_of = names or {}
 
     def __getattr__(name: str) -> Any:
-        if name not in paths and name not in places:
+        if name not in paths and name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            attribute = importlib.import_module(f".{places.get(name) or paths[name]}", package)
+            attribute = importlib.import_module(f".{module_of.get(name) or paths[name]}", package)
         except errors.MissingModuleError as error:
             raise refused(error) from error
-        if name in places:
+        if name in module_of:
             attribute = getattr(attribute, name)
         setattr(sys.modules[package], name, attribute)
         return attribute
 
     def __dir__() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *paths, *places})
+        return sorted({*vars(sys.modules[package]), *paths, *module_of})
 
     return __getattr__, __dir__
 

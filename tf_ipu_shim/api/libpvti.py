@@ -238,7 +238,7 @@ class HeatmapDouble:
             interval -= value == self._edges[-1]  # the last interval has its upper edge too
             if 0 <= interval < len(counts):
                 counts[interval] += 1
-        edges, counts_text = (" ".join(map(str, numbers)) for numbers in (self._edges, counts))
+        edges, counts_text = (" ".join(map(str, figures)) for figures in (self._edges, counts))
         _moment(self._name, counts=counts_text, edges=edges, unit=self._unit)
 
 

@@ -82,17 +82,17 @@ def layers_of(program: CapturedProgram, chip: ChipSpec) -> list[Layer]:
     return [
         Layer(
             name,
-            work.all[place],
+            work.all[index],
             variables.bytes[name],
             variables.weight_bytes[name] if trains else 0,
-            activations[place] + flow.fed[place],
+            activations[index] + flow.fed[index],
             variables.places[name],
-            work.forward[place],
-            flow.inputs[place],
-            flow.fed[place],
-            flow.outputs[place],
+            work.forward[index],
+            flow.inputs[index],
+            flow.fed[index],
+            flow.outputs[index],
         )
-        for place, name in enumerate(names.order)
+        for index, name in enumerate(names.order)
     ]
 
 
@@ -160,26 +160,26 @@ class _Work:
 
     def _add(self, entry: Entry, work: Computation, cycles: float) -> None:
         if work.kind in _HOST and isinstance(work.sizes, HostSizes | FeedSizes):
-            place = self._flow.first_of(entry.steps[0]) if work.sizes.bytes > 0 else -1
-            self.all[place] += cycles
+            layer = self._flow.first_of(entry.steps[0]) if work.sizes.bytes > 0 else -1
+            self.all[layer] += cycles
             return
-        place = self._homes.of(entry.name)
+        layer = self._homes.of(entry.name)
         if self._homes.is_update(entry.name):
             # A scatter of rows runs for each mini-batch in a pipeline, which sums gradients up.
-            self._updates[place] += cycles if work.kind != "update" else 0
+            self._updates[layer] += cycles if work.kind != "update" else 0
         elif self._homes.is_in_layer(entry.name) and not entry.name.startswith(GRADIENTS):
             if self._recomputes and id(work) in self._ran:
                 return
             self._ran.add(id(work))
-            self.forward[place] += cycles
-        self.all[place] += cycles
+            self.forward[layer] += cycles
+        self.all[layer] += cycles
 
     def accumulate(self, sizes: Mapping[str, Sequence[int]], chip: ChipSpec, times: float) -> None:
         """Accounts for gradient accumulation as in a pipeline, with one weight update per run."""
-        for place, name in enumerate(self._homes.order):
+        for layer, name in enumerate(self._homes.order):
             adds = (Computation("elementwise", "add", ElementwiseSizes(size // 4, 2)) for size in sizes[name])
             once = sum(phase.cycles for add in adds for phase in phases_of(add, chip))
-            self.all[place] += times * once - self._updates[place] * (1 - 1 / max(1.0, times))
+            self.all[layer] += times * once - self._updates[layer] * (1 - 1 / max(1.0, times))
 
 
 class _Flow:

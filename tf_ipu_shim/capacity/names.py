@@ -35,7 +35,7 @@ class LayerNames:
             return
         self._seen.add(name)
         parts = self._parts(name)
-        weighted_index = next((place for place, part in enumerate(parts) if part in self._weighted), None)
+        weighted_index = next((index for index, part in enumerate(parts) if part in self._weighted), None)
         if weighted_index is not None:
             self._model = self._model or name.split("/")[weighted_index]
             if parts[weighted_index] not in self.order:
@@ -90,16 +90,16 @@ class LayerIndex:
     def __init__(self, names: LayerNames, blocks: Iterable[Block]) -> None:
         self._names = names
         self.order = names.order
-        self._places = {name: place for place, name in enumerate(names.order)}
+        self._places = {name: index for index, name in enumerate(names.order)}
         self._updates: dict[str, int] = {}
         blocks = list(blocks)
         self._layers = layers_of_variables(value.owner for block in blocks for value in block.values)
         for block in blocks:
             for step in block.steps:
                 if step.owner not in self._updates and not step.owner.startswith(GRADIENTS):
-                    place = None if self.is_in_layer(step.owner) else self._updated(block, step)
-                    if place is not None:
-                        self._updates[step.owner] = place
+                    index = None if self.is_in_layer(step.owner) else self._updated(block, step)
+                    if index is not None:
+                        self._updates[step.owner] = index
 
     @property
     def count(self) -> int:
@@ -125,5 +125,5 @@ class LayerIndex:
 
     def of(self, name: str) -> int:
         """Returns the index of an op's layer; ops of no layer count to the first or last one."""
-        place = self._places.get(self._names.layer_of(name), self._updates.get(name))
-        return place if place is not None else 0 if self._names.is_early(name) else self.count - 1
+        index = self._places.get(self._names.layer_of(name), self._updates.get(name))
+        return index if index is not None else 0 if self._names.is_early(name) else self.count - 1

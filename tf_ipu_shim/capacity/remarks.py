@@ -14,17 +14,17 @@ from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 def limits(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]:
     """Returns the systems on which launches or the host link dominate, with the actions that help."""
     lines = []
-    for chip, one in {one.chip.name: one for one in estimates}.items():
-        if one.launch_share >= DOMINATES:
-            steps = steps_for(one.chip.seconds(one.cycles_per_step))
+    for chip, result in {result.chip.name: result for result in estimates}.items():
+        if result.launch_share >= DOMINATES:
+            steps = steps_for(result.chip.seconds(result.cycles_per_step))
             how = "set steps_per_execution in compile()" if program.is_keras else "put them into ipu.loops.repeat()"
             lines.append(
-                f"  On {chip} launches dominate: {100 * one.launch_share:.0f} % of a run. Run {steps:,} steps at a "
+                f"  On {chip} launches dominate: {100 * result.launch_share:.0f} % of a run. Run {steps:,} steps at a "
                 f"time: {how}."
             )
-        if one.host_share >= DOMINATES:
+        if result.host_share >= DOMINATES:
             lines.append(
-                f"  On {chip} input and output dominate: {100 * one.host_share:.0f} % of the cycles. Feed smaller "
+                f"  On {chip} input and output dominate: {100 * result.host_share:.0f} % of the cycles. Feed smaller "
                 "dtypes (uint8, float16), or overlap the copies: io_tiles.num_io_tiles and "
                 "io_tiles.place_ops_on_io_tiles."
             )
@@ -33,9 +33,9 @@ def limits(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]
 
 def closest(estimates: Sequence[Estimate]) -> list[str]:
     """Returns the largest contributions to the fullest tile of a program that is close to its memory."""
-    close = [estimated for estimated in estimates if estimated.verdict is Verdict.CLOSE]
+    close = [result for result in estimates if result.verdict is Verdict.CLOSE]
     lines = []
-    for chip, estimated in {one.chip.name: one for one in close}.items():
-        full = max(estimated.ipus, key=lambda ipu: ipu.expected_tile_bytes)
+    for chip, result in {result.chip.name: result for result in close}.items():
+        full = max(result.ipus, key=lambda ipu: ipu.expected_tile_bytes)
         lines.append(f"  Close on {chip}: IPU {full.ipu}, {fullest_tile_sentence(full)}")
     return lines

@@ -90,14 +90,15 @@ class StageTransfers:
     def of_stages(self, bounds: Sequence[tuple[int, int]]) -> list[float]:
         """Returns the communication cycles of each stage."""
         sizes, backs = self._between(bounds)
-        places = shard_order(links.round_up_to_ladders(max(len(bounds), 2)), pipelined=True)
+        shard_positions = shard_order(links.round_up_to_ladders(max(len(bounds), 2)), pipelined=True)
         stage_cycles = [0.0] * len(bounds)
         for own_stage in range(len(bounds)):
             forward = [(size, to) for (at, to), size in sizes.items() if at == own_stage]
             back = [(size, at) for (at, to), size in backs.items() if to == own_stage]
             for phase in filter(None, (forward, back)):
                 cycles = self._phase(
-                    [(size, places[own_stage], places[other_stage]) for size, other_stage in phase], len(bounds)
+                    [(size, shard_positions[own_stage], shard_positions[other_stage]) for size, other_stage in phase],
+                    len(bounds),
                 )
                 for stage in (own_stage, *(other_stage for _, other_stage in phase)):
                     stage_cycles[stage] += cycles
@@ -172,8 +173,8 @@ def split(
     """
     handed = StageTransfers(layers, chip, times)
     for count in sorted({least, *(count for count in _STAGES if count > least)}):
-        places = [_Stage(index, count, recomputes) for index in range(count)]
-        best_split = _balance(layers, places, chip.total_bytes, handed) if count <= len(layers) else None
+        stages = [_Stage(index, count, recomputes) for index in range(count)]
+        best_split = _balance(layers, stages, chip.total_bytes, handed) if count <= len(layers) else None
         if best_split is not None:
             return best_split
     return None
@@ -191,25 +192,25 @@ def better_split(program: CapturedProgram, chip: ChipSpec, fits: bool) -> Split 
     return best_split if max(best_split.cycles) <= _WORTH * max(now.values()) else None
 
 
-def _balance(layers: Sequence[Layer], places: Sequence[_Stage], limit: int, handed: StageTransfers) -> Split | None:
+def _balance(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed: StageTransfers) -> Split | None:
     """Returns the split whose busiest stage is least busy, or None if none fits."""
-    needed, memories = _in_stages(layers), [stage.memory() for stage in places]
+    needed, memories = _in_stages(layers), [stage.memory() for stage in stages]
     cuts = balanced_parts(
         needed,
         memories,
         limit,
-        lambda stage, layer: places[stage].cycles(layers[layer]),
-        lambda first, end: handed.cycles(first, end, len(places)),
+        lambda stage, layer: stages[stage].cycles(layers[layer]),
+        lambda first, end: handed.cycles(first, end, len(stages)),
     )
     if cuts is None:
         return None
     bounds = list(zip(cuts, cuts[1:]))
-    works = [sum(map(stage.cycles, layers[first:end])) for stage, (first, end) in zip(places, bounds)]
+    works = [sum(map(stage.cycles, layers[first:end])) for stage, (first, end) in zip(stages, bounds)]
     return Split(
         tuple(tuple(layer.name for layer in layers[first:end]) for first, end in bounds),
         tuple(work + transfer_cycles for work, transfer_cycles in zip(works, handed.of_stages(bounds))),
         tuple(int(bytes_of(needed[first:end], memory)) for memory, (first, end) in zip(memories, bounds)),
-        places[0].recomputes,
+        stages[0].recomputes,
     )
 
 

@@ -67,28 +67,28 @@ def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -
     for program in programs:
         rows = []
         for system in systems:
-            one = estimate(program, system.chip)
+            estimated = estimate(program, system.chip)
             enough = system.num_ipus >= program.ipus
             rows.append(
                 {
                     "system": system.name,
                     "chip": system.chip.name,
                     "ipus": system.num_ipus,
-                    "fits": enough and one.fits,
-                    "verdict": one.verdict.value if enough else "too few IPUs",
-                    "headroom_bytes": one.headroom,
-                    "cycles": one.cycles,
-                    "cycles_per_step": one.cycles_per_step,
-                    "slot_cycles": one.slot_cycles,
-                    "cycles_factor": [1 / one.error_factor, one.error_factor],
-                    "regime": one.regime,
-                    "items_per_second": one.samples_per_second,
-                    "items_per_second_end_to_end": one.samples_per_second_end_to_end,
-                    "end_to_end_factor": [1 / one.error_factor_end_to_end, one.error_factor_end_to_end],
-                    "regime_end_to_end": one.regime_end_to_end,
-                    "launch_share": one.launch_share,
-                    "host_share": one.host_share,
-                    "by_ipu": [_ipu_record(ipu) for ipu in one.ipus],
+                    "fits": enough and estimated.fits,
+                    "verdict": estimated.verdict.value if enough else "too few IPUs",
+                    "headroom_bytes": estimated.headroom,
+                    "cycles": estimated.cycles,
+                    "cycles_per_step": estimated.cycles_per_step,
+                    "slot_cycles": estimated.slot_cycles,
+                    "cycles_factor": [1 / estimated.error_factor, estimated.error_factor],
+                    "regime": estimated.regime,
+                    "items_per_second": estimated.samples_per_second,
+                    "items_per_second_end_to_end": estimated.samples_per_second_end_to_end,
+                    "end_to_end_factor": [1 / estimated.error_factor_end_to_end, estimated.error_factor_end_to_end],
+                    "regime_end_to_end": estimated.regime_end_to_end,
+                    "launch_share": estimated.launch_share,
+                    "host_share": estimated.host_share,
+                    "by_ipu": [_ipu_record(ipu) for ipu in estimated.ipus],
                 }
             )
         program_records.append(
@@ -101,7 +101,7 @@ def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -
             }
         )
     ipus = max((program.ipus for program in programs), default=0)
-    best = smallest(ipus, lambda chip: all(estimate(one, chip).fits for one in programs)) if programs else None
+    best = smallest(ipus, lambda chip: all(estimate(program, chip).fits for program in programs)) if programs else None
     return {"programs": program_records, "smallest_system": best and best.name}
 
 
@@ -137,8 +137,8 @@ def _program(program: CapturedProgram, systems: Sequence[System], estimates: Seq
         head = ("IPU", *(f"{name}: fullest tile, busy" for name in chips))
         ipus = [ipu.ipu for ipu in next(iter(chips.values())).ipus] if chips else []
         memory = [
-            (str(ipu_id), *(f"{_full(chip, place):.1f} %, {_busy(chip, place):.0f} %" for chip in chips.values()))
-            for place, ipu_id in enumerate(ipus)
+            (str(ipu_id), *(f"{_full(chip, index):.1f} %, {_busy(chip, index):.0f} %" for chip in chips.values()))
+            for index, ipu_id in enumerate(ipus)
         ]
         lines += _table([head, *memory])
     lines += [*remarks.limits(program, estimates), *remarks.closest(estimates)]
@@ -173,14 +173,14 @@ def _stages(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str
     return []
 
 
-def _full(estimated: Estimate, place: int) -> float:
-    ipu = estimated.ipus[place]
+def _full(estimated: Estimate, index: int) -> float:
+    ipu = estimated.ipus[index]
     return 100 * ipu.max_tile_bytes / ipu.bytes_per_tile
 
 
-def _busy(estimated: Estimate, place: int) -> float:
+def _busy(estimated: Estimate, index: int) -> float:
     """Returns an IPU's cycles relative to the busiest one; balanced stages are near 100 %."""
-    return 100 * estimated.busy[place] / (max(estimated.busy) or 1.0)
+    return 100 * estimated.busy[index] / (max(estimated.busy) or 1.0)
 
 
 def _row(program: CapturedProgram, system: System, estimated: Estimate) -> tuple[str, ...]:

@@ -228,10 +228,10 @@ def _argument_entries(use: Use) -> Iterator[str]:
     """Yields the entries of the table of arguments that a call may go by."""
     parts = use.name.strip(".").split(".")
     module, name = _split_name(use.name)
-    own = set(parts[-1:]) if not name or name != parts[-1] else set(emulated.class_lineage(module, name))
+    class_names = set(parts[-1:]) if not name or name != parts[-1] else set(emulated.class_lineage(module, name))
     for key, names in _call_names().items():
         # A module such as gen_popnn_ops stands for all its functions; a method that is not a model's has other names.
-        if not own & names and not any(part in names for part in parts if part.startswith("gen_")):
+        if not class_names & names and not any(part in names for part in parts if part.startswith("gen_")):
             continue
         if not use.name.startswith(".") or key.startswith(("Model.", "pipeline")):
             yield key

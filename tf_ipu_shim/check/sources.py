@@ -51,6 +51,6 @@ def _module_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     parts = [part for part in name.split(".") if part]
     files = []
     for length in range(1, len(parts) + 1):
-        place = folder.joinpath(*parts[:length])
-        files += [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
+        module_path = folder.joinpath(*parts[:length])
+        files += [file for file in (module_path.with_suffix(".py"), module_path / "__init__.py") if file.is_file()]
     return files

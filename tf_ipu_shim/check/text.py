@@ -39,10 +39,10 @@ def _format_explained(findings: Sequence[Finding], width: int) -> list[str]:
 
 def _format_emulated(findings: Sequence[Finding]) -> list[str]:
     """Returns a line for each name, with all places that use it."""
-    places: dict[str, list[str]] = {}
+    locations: dict[str, list[str]] = {}
     for finding in findings:
-        places.setdefault(finding.name, []).append(_location(finding).rstrip(":"))
-    return [f"  {name}  {', '.join(where)}" for name, where in sorted(places.items())]
+        locations.setdefault(finding.name, []).append(_location(finding).rstrip(":"))
+    return [f"  {name}  {', '.join(where)}" for name, where in sorted(locations.items())]
 
 
 def _location(finding: Finding) -> str:

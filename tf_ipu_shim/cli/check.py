@@ -63,13 +63,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_findings(findings: Sequence[check.Finding], arguments: argparse.Namespace) -> None:
     if arguments.format == formats.JSON:
-        print(formats.to_json({"findings": [{**one._asdict(), "kind": one.kind.value} for one in findings]}))
+        print(
+            formats.to_json({"findings": [{**finding._asdict(), "kind": finding.kind.value} for finding in findings]})
+        )
     elif arguments.format == formats.GITHUB:
-        for one in findings:
-            if one.kind in _LEVELS:
-                message = f"{one.name}: {one.why}" if one.why else one.name
-                path = os.path.relpath(one.path)
-                print(formats.annotation(_LEVELS[one.kind], f"IPU: {one.kind.value}", message, path, one.line))
+        for finding in findings:
+            if finding.kind in _LEVELS:
+                message = f"{finding.name}: {finding.why}" if finding.why else finding.name
+                path = os.path.relpath(finding.path)
+                print(
+                    formats.annotation(_LEVELS[finding.kind], f"IPU: {finding.kind.value}", message, path, finding.line)
+                )
     else:
         columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else check.WIDTH
         terminal.show(check.format_findings(findings, min(check.WIDTH, columns)))
@@ -112,10 +116,10 @@ def _run_observations(script: pathlib.Path, failures: list[Exception], files: se
     findings = []
     for failure in failures:
         frames = traceback.extract_tb(failure.__traceback__)
-        own = [frame for frame in frames if pathlib.Path(os.path.abspath(frame.filename)) in files]
-        place = own[-1] if own else None
-        path = pathlib.Path(os.path.abspath(place.filename)) if place else script
-        line = place.lineno or 0 if place else 0
+        user_frames = [frame for frame in frames if pathlib.Path(os.path.abspath(frame.filename)) in files]
+        last_frame = user_frames[-1] if user_frames else None
+        path = pathlib.Path(os.path.abspath(last_frame.filename)) if last_frame else script
+        line = last_frame.lineno or 0 if last_frame else 0
         why = error_texts.clean(str(failure)) or "without a message"
         findings.append(check.Finding(check.FindingKind.REFUSED, path, line, type(failure).__name__, why))
     for name, value in _ignored_options().items():

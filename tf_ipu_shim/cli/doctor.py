@@ -118,11 +118,11 @@ def check_python(version: tuple[int, ...]) -> Check:
 def check_names() -> Check:
     """Returns whether plain `check_python` knows Graphcore's module names."""
     site = any(pathlib.Path(entry, "tf_ipu_shim.pth").is_file() for entry in sys.path if entry)
-    place = pathlib.Path(tf_ipu_shim.__file__).parent
+    package = pathlib.Path(tf_ipu_shim.__file__).parent
     return Check(
         name="tf_ipu_shim",
         state=OK if site else NOTE,
-        found=f"{tf_ipu_shim.__version__} in {place}" + ("" if site else ", not installed by pip"),
+        found=f"{tf_ipu_shim.__version__} in {package}" + ("" if site else ", not installed by pip"),
         expected="tf_ipu_shim.pth in site-packages, so that plain `python script.py` knows Graphcore's names",
         cure="" if site else f"run scripts with `{sys.executable} -m tf_ipu_shim script.py`, or `pip install` it",
     )

@@ -91,7 +91,7 @@ def find_problem(options: argparse.Namespace) -> str | None:
 
 def _directory_problem(folder: pathlib.Path) -> str | None:
     """Why no files can be written into a directory, which is made when there are some; None if they can."""
-    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    existing = next(directory for directory in (folder, *folder.absolute().parents) if directory.exists())
     if not existing.is_dir():
         return f"{str(existing)!r} is no directory"
     return None if os.access(existing, os.W_OK | os.X_OK) else f"{str(existing)!r} cannot be written to"

@@ -76,11 +76,11 @@ def _check_connection(config: Any, model: bool) -> None:
         raise ValueError("ipu_model.version must be set when using the IPUModel: it is empty. Use ipu1, ipu2 or ipu21.")
 
 
-def check_io_tiles(tiles: int, places: bool | None, tiles_name: str, places_name: str) -> None:
+def check_io_tiles(tiles: int, has_ops: bool | None, tiles_name: str, places_name: str) -> None:
     """Refuses numbers of I/O tiles that do not exist or hold nothing."""
     if tiles < 0:
         raise ValueError(f"{tiles_name} is {tiles}; expected a number of tiles, 0 or more. Pass such a number.")
-    if places and tiles == 0:
+    if has_ops and tiles == 0:
         raise ValueError(
             f"Cannot place ops on I/O tiles when {tiles_name} is 0. Set it above 0, or {places_name} to False."
         )

@@ -262,11 +262,11 @@ def _has_state_in_remote_buffers(request: ProgramRequest, device: IpuDevice) -> 
 
 
 def _configuration(options: Any) -> bytes:
-    own = type(options)()
-    own.CopyFrom(options)
+    copy = type(options)()
+    copy.CopyFrom(options)
     for field in _NOT_OF_THE_PROGRAM:
-        own.ClearField(field)
-    return bytes(own.SerializeToString(deterministic=True))
+        copy.ClearField(field)
+    return bytes(copy.SerializeToString(deterministic=True))
 
 
 @functools.cache

@@ -56,14 +56,14 @@ def route(src: int, dst: int, num_ipus: int) -> tuple[int, ...]:
         (0, 1, 3, 5)
     """
     _check(num_ipus, src, dst)
-    places = [src]
+    positions = [src]
     if (src ^ dst) & 1:
-        places.append(src ^ 1)
-    while places[-1] // IPUS_OF_LADDER != dst // IPUS_OF_LADDER:
-        places.append(places[-1] + (IPUS_OF_LADDER if dst > places[-1] else -IPUS_OF_LADDER))
-    while places[-1] != dst:
-        places.append(places[-1] + (2 if dst > places[-1] else -2))
-    return tuple(places)
+        positions.append(src ^ 1)
+    while positions[-1] // IPUS_OF_LADDER != dst // IPUS_OF_LADDER:
+        positions.append(positions[-1] + (IPUS_OF_LADDER if dst > positions[-1] else -IPUS_OF_LADDER))
+    while positions[-1] != dst:
+        positions.append(positions[-1] + (2 if dst > positions[-1] else -2))
+    return tuple(positions)
 
 
 def link_bytes_per_second(num_ipus: int) -> float:
@@ -97,15 +97,15 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
     for num_bytes, src, dst in transfers:
         if num_bytes < 0:
             raise ValueError(f"An exchange cannot move {num_bytes} bytes. Give 0 or more.")
-        places = route(src, dst, num_ipus)
+        positions = route(src, dst, num_ipus)
         if num_bytes:
-            for place, next_place in zip(places, places[1:]):
-                if place // IPUS_OF_LADDER == next_place // IPUS_OF_LADDER:
-                    load[place, next_place] += num_bytes
+            for position, next_place in zip(positions, positions[1:]):
+                if position // IPUS_OF_LADDER == next_place // IPUS_OF_LADDER:
+                    load[position, next_place] += num_bytes
                 else:
-                    over_gateways[place // IPUS_OF_GATEWAY, next_place // IPUS_OF_GATEWAY] += num_bytes
+                    over_gateways[position // IPUS_OF_GATEWAY, next_place // IPUS_OF_GATEWAY] += num_bytes
             apart = abs(src // IPUS_OF_LADDER - dst // IPUS_OF_LADDER)
-            longest = max(longest, _latency(len(places) - 1 - apart, apart))
+            longest = max(longest, _latency(len(positions) - 1 - apart, apart))
     busiest = 0.0
     if load:
         busiest = max(load.values()) / link_bytes_per_second(num_ipus)
@@ -138,7 +138,7 @@ def _latency(over_links: int, over_gateways: int) -> float:
     return over_links * LATENCY_SECONDS_PER_HOP + over_gateways * GATEWAY_LATENCY_SECONDS
 
 
-def _check(num_ipus: int, *places: int) -> None:
+def _check(num_ipus: int, *positions: int) -> None:
     if num_ipus < 1:
         raise ValueError(f"A device of {num_ipus} IPUs has no places. Give at least 1.")
     if num_ipus > 1 and num_ipus % 2:
@@ -147,9 +147,9 @@ def _check(num_ipus: int, *places: int) -> None:
         raise ValueError(
             f"{num_ipus} IPUs are no whole number of ladders of {IPUS_OF_LADDER}. Give a multiple of {IPUS_OF_LADDER}."
         )
-    for place in places:
-        if not 0 <= place < num_ipus:
+    for position in positions:
+        if not 0 <= position < num_ipus:
             raise ValueError(
-                f"There is no place {place} in a device of {num_ipus} IPUs; expected 0 to {num_ipus - 1}. "
+                f"There is no place {position} in a device of {num_ipus} IPUs; expected 0 to {num_ipus - 1}. "
                 "Choose such a place."
             )

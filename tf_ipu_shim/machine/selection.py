@@ -62,5 +62,5 @@ def shard_ipus(
             "IPUs."
         )
     shards = len(ipus) // replicas
-    places = shard_order(shards, order, pipelined=pipelined)
-    return tuple(tuple(ipus[replica * shards + place] for place in places) for replica in range(replicas))
+    positions = shard_order(shards, order, pipelined=pipelined)
+    return tuple(tuple(ipus[replica * shards + position] for position in positions) for replica in range(replicas))

@@ -256,7 +256,7 @@ def _named(owner: Owner) -> list[str]:
     return [owner.kind.replace("_", " "), owner.name, owner.line or ""]
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _ranges(ipu_ids: Sequence[int]) -> str:
     """Returns numbers with runs of neighbours joined.
 
     Example:
@@ -264,7 +264,7 @@ def _ranges(numbers: Sequence[int]) -> str:
         '0-2, 5'
     """
     runs: list[list[int]] = []
-    for ipu_id in sorted(numbers):
+    for ipu_id in sorted(ipu_ids):
         if runs and ipu_id == runs[-1][-1] + 1:
             runs[-1].append(ipu_id)
         else:
@@ -343,15 +343,15 @@ def _count(number: int, name: str) -> str:
 def _format_exchanges(device: DeviceReport) -> list[str]:
     if not device.exchange:
         return []
-    places = sorted({ipu for pair in device.exchange for ipu in pair})
-    if len(places) > 7:  # a matrix would be too wide
+    ipus = sorted({ipu for pair in device.exchange for ipu in pair})
+    if len(ipus) > 7:  # a matrix would be too wide
         rows = [["from IPU", "to IPU", "moved", "transfers"]]
         for (source, to), moved in sorted(device.exchange.items()):
             rows.append([str(source), str(to), format_bytes(moved.bytes), str(moved.transfers)])
     else:
-        rows = [["from \\ to", *(f"IPU {ipu}" for ipu in places)]]
-        for source in places:
-            row = [device.exchange.get((source, to)) for to in places]
+        rows = [["from \\ to", *(f"IPU {ipu}" for ipu in ipus)]]
+        for source in ipus:
+            row = [device.exchange.get((source, to)) for to in ipus]
             rows.append([f"IPU {source}", *("-" if moved is None else format_bytes(moved.bytes) for moved in row)])
     return ["Exchanged between IPUs:", *_format_table(rows)]
 

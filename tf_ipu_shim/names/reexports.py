@@ -32,7 +32,7 @@ def table() -> dict[str, tuple[str, dict[str, dict[str, str]]]]:
         for line in lines:
             source, _, names = line.partition(": ")
             pairs = (word.partition("=") for word in names.split())
-            sources[f"{_PACKAGE}.{source}"] = {exported: own or exported for exported, _, own in pairs}
+            sources[f"{_PACKAGE}.{source}"] = {exported: source_name or exported for exported, _, source_name in pairs}
         rows[f"{_PACKAGE}.{name}"] = head[len(name) :], sources
     return rows
 
@@ -55,10 +55,12 @@ class ReexportingModule(types.ModuleType):
                     self._replace(sys.modules[source], names[name], vars(self).get(name), value)
         super().__setattr__(name, value)
 
-    def _replace(self, source: types.ModuleType, own: str, before: Any, value: Any) -> None:
+    def _replace(self, source: types.ModuleType, source_name: str, before: Any, value: Any) -> None:
         """Replaces a name of the source, or puts back what it had: the two may differ by a wrapper of ours."""
-        mine, theirs = vars(self).setdefault("_replaced", {}).setdefault(own, (before, vars(source).get(own)))
-        setattr(source, own, theirs if value is mine else value)
+        mine, theirs = (
+            vars(self).setdefault("_replaced", {}).setdefault(source_name, (before, vars(source).get(source_name)))
+        )
+        setattr(source, source_name, theirs if value is mine else value)
 
 
 class ReexportLoader(Loader):
@@ -77,5 +79,5 @@ class ReexportLoader(Loader):
         module.__doc__ = f"`{self._theirs}`{description}"
         for source, names in sources.items():
             source_module = __import__(source, fromlist=tuple(names.values()))
-            vars(module).update({name: getattr(source_module, own) for name, own in names.items()})
+            vars(module).update({name: getattr(source_module, source_name) for name, source_name in names.items()})
         module.__dict__["__all__"] = sorted(name for names in sources.values() for name in names if name[0] != "_")

@@ -43,9 +43,9 @@ def _suggest(ours: str, theirs: str, name: str) -> str:
 @functools.cache
 def _name_locations() -> dict[str, str]:
     """Name -> the module of `tensorflow.python.ipu` that has it, the one with the shortest name of several."""
-    places: dict[str, str] = {}
+    module_of: dict[str, str] = {}
     for module in sorted(graphcore_names.modules(), key=lambda module: (module.count("."), module)):
         if module.startswith("tensorflow.python.ipu"):
             for name in graphcore_names.attributes(module):
-                places.setdefault(name, module)
-    return places
+                module_of.setdefault(name, module)
+    return module_of

@@ -53,19 +53,19 @@ def extend_loader(loader: Any, theirs: str) -> None:
 
     def exec_module(module: types.ModuleType) -> None:
         execute(module)
-        own = module.__dict__.get("__getattr__")
-        module.__dict__["__getattr__"] = _refusing_getattr(module.__name__, theirs, own)
+        module_getattr = module.__dict__.get("__getattr__")
+        module.__dict__["__getattr__"] = _refusing_getattr(module.__name__, theirs, module_getattr)
         if keras_ops.is_op_module(theirs):
             keras_ops.wrap_op(module, theirs)
 
     loader.exec_module = exec_module
 
 
-def _refusing_getattr(ours: str, theirs: str, own: Callable[[str], Any] | None) -> Callable[[str], Any]:
+def _refusing_getattr(ours: str, theirs: str, module_getattr: Callable[[str], Any] | None) -> Callable[[str], Any]:
     def __getattr__(name: str) -> Any:
-        if own is not None:
+        if module_getattr is not None:
             try:
-                return own(name)
+                return module_getattr(name)
             except errors.MissingAttributeError:
                 raise
             except AttributeError as error:
@@ -108,5 +108,5 @@ def _submodule_name(package: str, name: str, is_import_from: bool) -> types.Modu
 
 def _is_raised_inside(error: AttributeError) -> bool:
     """Whether a module's own `__getattr__` failed while it imported something, rather than know no such name."""
-    own = error.__traceback__.tb_next if error.__traceback__ else None
-    return own is not None and own.tb_next is not None
+    inner_frame = error.__traceback__.tb_next if error.__traceback__ else None
+    return inner_frame is not None and inner_frame.tb_next is not None

@@ -39,15 +39,15 @@ def cache_directories() -> list[pathlib.Path]:
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen:
         return [pathlib.Path(chosen).expanduser()]
-    places = []
+    directories = []
     base = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(base):  # The specification says to ignore a relative one.
-        places.append(pathlib.Path(base))
+        directories.append(pathlib.Path(base))
     else:
         with contextlib.suppress(RuntimeError):  # No home directory.
-            places.append(pathlib.Path.home() / ".cache")
-    places = [place / "tf_ipu_shim" for place in places]
-    return [*places, pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"]
+            directories.append(pathlib.Path.home() / ".cache")
+    directories = [directory / "tf_ipu_shim" for directory in directories]
+    return [*directories, pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"]
 
 
 def find_library(name: str) -> pathlib.Path | None:
@@ -71,8 +71,10 @@ def find_library_of_any_compiler(stem: str) -> pathlib.Path | None:
 def _trusted_directories() -> Iterator[pathlib.Path]:
     """Directories from which libraries may be loaded, this package's own included."""
     yield PREBUILT_DIRECTORY
-    places = cache_directories() if os.environ.get(ENVIRONMENT_VARIABLE) else [KEPT_DIRECTORY, *cache_directories()]
-    yield from (directory for directory in places if not private_files.distrust_of_directory(directory))
+    directories = (
+        cache_directories() if os.environ.get(ENVIRONMENT_VARIABLE) else [KEPT_DIRECTORY, *cache_directories()]
+    )
+    yield from (directory for directory in directories if not private_files.distrust_of_directory(directory))
 
 
 def is_intact(path: pathlib.Path) -> bool:
@@ -85,8 +87,8 @@ def is_intact(path: pathlib.Path) -> bool:
             content = opened.read()
     except OSError:
         return False
-    library, mark, digest = content.rpartition(_MARK)
-    return bool(mark) and hashlib.sha256(library).hexdigest().encode() == digest
+    library, end_mark, digest = content.rpartition(_MARK)
+    return bool(end_mark) and hashlib.sha256(library).hexdigest().encode() == digest
 
 
 def publish_library(library: pathlib.Path, target: pathlib.Path) -> None:
@@ -127,10 +129,10 @@ def copy_to_cache(library: pathlib.Path) -> None:
                 cached_library.unlink()
 
 
-def first_writable_directory(places: Iterable[pathlib.Path], subject: str = "IPU plugin") -> pathlib.Path:
-    """Returns the first of `places` that can be written; made if it is missing."""
+def first_writable_directory(directories: Iterable[pathlib.Path], subject: str = "IPU plugin") -> pathlib.Path:
+    """Returns the first of `directories` that can be written; made if it is missing."""
     reasons = []
-    for directory in places:
+    for directory in directories:
         try:
             if directory == PREBUILT_DIRECTORY:
                 directory.mkdir(exist_ok=True)

@@ -90,13 +90,13 @@ def _header(includes: list[str], parts: list[str]) -> str:
 
 def _structs(messages: list[descriptor_pb2.DescriptorProto], package: str, structs: Mapping[str, str]) -> list[str]:
     """Returns the structs of messages, each after those that it contains."""
-    by_name = {message.name: message for message in messages}
+    message_of = {message.name: message for message in messages}
     done: dict[str, str] = {}
 
     def add(message: descriptor_pb2.DescriptorProto) -> None:
         for field in message.field:
-            if field.type_name in by_name and field.type_name not in done:
-                add(by_name[field.type_name])
+            if field.type_name in message_of and field.type_name not in done:
+                add(message_of[field.type_name])
         done.setdefault(message.name, _struct(message, package, structs))
 
     for message in messages:
@@ -122,9 +122,9 @@ def _member(field: descriptor_pb2.FieldDescriptorProto, structs: Mapping[str, st
     elif field.type_name in _NAMED:
         kind, default = _NAMED[field.type_name]
     else:
-        own = "." not in field.type_name
+        is_message = "." not in field.type_name
         kind = structs.get(field.type_name, field.type_name).replace(".", "::")
-        kind, default = (f"std::optional<{kind}>" if own and not repeated else kind), ""
+        kind, default = (f"std::optional<{kind}>" if is_message and not repeated else kind), ""
     return f"std::vector<{kind}> {field.name};" if repeated else f"{kind} {field.name}{default};"
 
 

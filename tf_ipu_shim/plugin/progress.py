@@ -41,9 +41,9 @@ class BuildProgress:
         """Counts files that were compiled."""
         self._done += files
 
-    def finished(self, place: str) -> None:
+    def finished(self, path: str) -> None:
         """Names the library in the last line."""
-        self._outcome = f"{self._subject} is built: {place}"
+        self._outcome = f"{self._subject} is built: {path}"
 
     def bar(self) -> str:
         """Returns the bar as it is now, as wide as the terminal allows."""

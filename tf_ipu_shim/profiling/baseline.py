@@ -72,7 +72,7 @@ def _chip_figures(chip: str, ipu: IpuPlan, counts: Mapping[str, int]) -> Figures
 
 def write_baseline(baseline: Baseline, path: str | os.PathLike[str]) -> None:
     """Writes a baseline file."""
-    content = {"version": VERSION, "programs": {place: figures._asdict() for place, figures in baseline.items()}}
+    content = {"version": VERSION, "programs": {program: figures._asdict() for program, figures in baseline.items()}}
     pathlib.Path(path).write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
@@ -83,13 +83,13 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
         if content["version"] != VERSION:
             raise ValueError(f"it is of version {content['version']}, and {VERSION} is read here")
         return {
-            str(place): Figures(
+            str(program): Figures(
                 str(entry["chip"]),
                 int(entry["always_live_bytes"]),
                 int(entry["peak_bytes"]),
                 _sum_by_stable_name(entry["owners"]),
             )
-            for place, entry in content["programs"].items()
+            for program, entry in content["programs"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{os.fspath(path)} is not a memory baseline: {error}. Write it again.") from error
@@ -113,17 +113,17 @@ def find_growth(before: Baseline, now: Baseline, percent: float = 0.0) -> list[s
         ['+4', 'B', 'argument', 'x', '(8', 'B', '->', '12', 'B)']
     """
     lines = []
-    for place, figures in now.items():
-        old = before.get(place)
+    for program, figures in now.items():
+        old = before.get(program)
         if old is None:
-            lines.append(f"{place}: {format_bytes(figures.peak_bytes)}, and is not in the baseline")
+            lines.append(f"{program}: {format_bytes(figures.peak_bytes)}, and is not in the baseline")
         elif old.chip != figures.chip:
-            lines.append(f"{place}: on {figures.chip}, and the baseline is of {old.chip}")
+            lines.append(f"{program}: on {figures.chip}, and the baseline is of {old.chip}")
         elif figures.peak_bytes > old.peak_bytes * (1 + percent / 100):
             more = figures.peak_bytes - old.peak_bytes
             part = f", {100 * more / old.peak_bytes:+.1f} %" if old.peak_bytes else ""
             peaks = format_pair(old.peak_bytes, figures.peak_bytes)
-            lines.append(f"{place}: peak {peaks} ({format_bytes(more, True)}{part})")
+            lines.append(f"{program}: peak {peaks} ({format_bytes(more, True)}{part})")
             lines += _owners(old.owners, figures.owners)
     return lines
 

@@ -52,8 +52,8 @@ def _fill_template(template: str, data: Mapping[str, Any]) -> str:
     # No text of a script's may end the script element early.
     json_text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     page = (_FILES / template).read_text()
-    for mark, file in (("/*STYLE*/", "page.css"), ("/*COMMON*/", "page.js"), ("/*SECTIONS*/", "sections.js")):
-        page = page.replace(mark, (_FILES / file).read_text())
+    for placeholder, file in (("/*STYLE*/", "page.css"), ("/*COMMON*/", "page.js"), ("/*SECTIONS*/", "sections.js")):
+        page = page.replace(placeholder, (_FILES / file).read_text())
     return page.replace("/*DATA*/null", json_text)
 
 

@@ -198,10 +198,10 @@ def _group_cycles(rows: Sequence[ProgramRow], starts: Sequence[float]) -> float:
 def _first_slots(ipu: int, table: PipelineTimetable, facts: Mapping[str, Any]) -> list[int]:
     """Returns the first slots of what an IPU does for a mini-batch, forward and then backward."""
     named = facts.get("stages", [])
-    own = named[ipu] if ipu < len(named) and named[ipu] else [0]
-    slots = [table.first_slot(stage, False) for stage in own]
+    ipu_stages = named[ipu] if ipu < len(named) and named[ipu] else [0]
+    slots = [table.first_slot(stage, False) for stage in ipu_stages]
     if table.training:  # the last stage goes backward at once, in the same slot
-        slots += [table.first_slot(stage, True) for stage in reversed(own) if stage < table.stages - 1]
+        slots += [table.first_slot(stage, True) for stage in reversed(ipu_stages) if stage < table.stages - 1]
     return slots
 
 

@@ -45,13 +45,13 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
         >>> all_settings({"autoReport.all": "true"})[-1].directory
         PosixPath('.')
     """
-    own, directory = parse_settings(options), os.environ.get(DIRECTORY_VARIABLE)
+    script_settings, directory = parse_settings(options), os.environ.get(DIRECTORY_VARIABLE)
     if not directory:
-        return (own,) if own else ()
+        return (script_settings,) if script_settings else ()
     outside = ReportSettings(pathlib.Path(directory), graph=True, execution=True, runs=_parse_run_limit(options))
-    if own is None or own.directory.resolve() == outside.directory.resolve():
+    if script_settings is None or script_settings.directory.resolve() == outside.directory.resolve():
         return (outside,)
-    return (outside, own)
+    return (outside, script_settings)
 
 
 def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:

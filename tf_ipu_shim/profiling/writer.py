@@ -57,8 +57,8 @@ def write_profile(profile: Profile, folder: pathlib.Path) -> pathlib.Path:
             columns = get_type_hints(row_type)
             declared = ", ".join(f"{name} {_sql_type(kind)}" for name, kind in columns.items())
             connection.execute(f"CREATE TABLE {table} ({declared})")
-            places = ", ".join("?" * len(columns))
-            connection.executemany(f"INSERT INTO {table} VALUES ({places})", getattr(profile, table))
+            placeholders = ", ".join("?" * len(columns))
+            connection.executemany(f"INSERT INTO {table} VALUES ({placeholders})", getattr(profile, table))
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise OSError(f"{path} cannot be written: {error}. Check the directory and its permissions.") from error

@@ -155,7 +155,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Writes the table of `--ipu-report`."""
     if not config.getoption(_REPORT):
         return
-    reports = [one for kind in terminalreporter.stats.values() for one in kind if getattr(one, "when", "") == "call"]
+    reports = [
+        test_report
+        for kind in terminalreporter.stats.values()
+        for test_report in kind
+        if getattr(test_report, "when", "") == "call"
+    ]
     terminalreporter.section(memory_table.TITLE)
     for line in memory_table.table(reports) or ["No test has run a program on an IPU."]:
         terminalreporter.write_line(line)

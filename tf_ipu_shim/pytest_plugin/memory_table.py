@@ -55,7 +55,7 @@ def _rows(reports: Iterable[Any]) -> Iterator[tuple[float, str, tuple[str, ...]]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    numbers, words = 4, len(row) - 1
-    cells = [cell.rjust(width) for cell, width in zip(row[:numbers], widths)]
-    cells += [cell.ljust(width) for cell, width in zip(row[numbers:words], widths[numbers:])]
+    number_columns, words = 4, len(row) - 1
+    cells = [cell.rjust(width) for cell, width in zip(row[:number_columns], widths)]
+    cells += [cell.ljust(width) for cell, width in zip(row[number_columns:words], widths[number_columns:])]
     return "  ".join([*cells, row[-1]])

@@ -145,10 +145,10 @@ def named(ordinal: int) -> IpuDevice:
     """
     with _lock:
         get(0, attach=False)
-        own = config_pb2.IpuOptions() if _options is None else _copy(_options)
-        own.ClearField("device_config")
+        options = config_pb2.IpuOptions() if _options is None else _copy(_options)
+        options.ClearField("device_config")
         while len(_devices) <= ordinal < MAXIMUM_DEVICES:
-            _add(load_library(), create_devices(own, len(_devices)))
+            _add(load_library(), create_devices(options, len(_devices)))
         if _options is not None:
             load_library().list_devices(len(_devices))
         return get(ordinal, attach=False)
@@ -157,10 +157,10 @@ def named(ordinal: int) -> IpuDevice:
 def add_application(options: Any, num_ipus: int) -> IpuDevice:
     """Creates and attaches a device for an embedded application."""
     library = load_library()
-    own = _copy(options)
-    own.ClearField("device_config")
-    own.device_config.add().auto_count = num_ipus
-    own.device_connection_type = ALWAYS
+    own_options = _copy(options)
+    own_options.ClearField("device_config")
+    own_options.device_config.add().auto_count = num_ipus
+    own_options.device_connection_type = ALWAYS
     with _lock:
         free = [ordinal for ordinal in APPLICATION_DEVICES if ordinal not in _applications]
         if not free:
@@ -171,7 +171,7 @@ def add_application(options: Any, num_ipus: int) -> IpuDevice:
                 None,
                 f"There can be {len(APPLICATION_DEVICES)} embedded engines in a process, and all run. Close one first.",
             )
-        (device,) = create_devices(own, first=free[0])
+        (device,) = create_devices(own_options, first=free[0])
         _applications[device.ordinal] = device
     try:
         device.attach()

@@ -115,8 +115,11 @@ def _raise(signal_number: int, frame: Any) -> None:
 def _package_directories(tensorflow_file: str) -> list[str]:
     """Returns where TensorFlow, its Keras and this package are."""
     installed = tensorflow_file.rpartition(f"{os.sep}tensorflow{os.sep}")[0]
-    own = os.path.dirname(os.path.dirname(__file__))
-    return [*(os.path.join(installed, name, "") for name in ("tensorflow", "keras", "tf_keras")), os.path.join(own, "")]
+    own_package = os.path.dirname(os.path.dirname(__file__))
+    return [
+        *(os.path.join(installed, name, "") for name in ("tensorflow", "keras", "tf_keras")),
+        os.path.join(own_package, ""),
+    ]
 
 
 def _forget_postponed() -> None:

@@ -47,5 +47,5 @@ def _highest(graph: Any) -> int:
     """Returns the highest IPU device ordinal in a graph, or -1."""
     if not hasattr(graph, "get_operations"):
         return -1  # what it is instead, TensorFlow says
-    places = {operation.device for operation in graph.get_operations()}
-    return max((int(match[1]) for match in map(_ORDINAL.search, places) if match), default=-1)
+    device_names = {operation.device for operation in graph.get_operations()}
+    return max((int(match[1]) for match in map(_ORDINAL.search, device_names) if match), default=-1)

@@ -126,9 +126,9 @@ def _measure(dataset: Any, epochs: int, elements: int, print_stats: bool, do_mem
             total += sum((_bytes(part) for part in flat), np.int64(0))
             now = gen_logging_ops.timestamp()
         # The last element of an epoch has the last word.
-        place = [[measured // elements]]
-        times = array_ops.tensor_scatter_nd_update(times, place, [now])
-        sizes = array_ops.tensor_scatter_nd_update(sizes, place, [total])
+        epoch_index = [[measured // elements]]
+        times = array_ops.tensor_scatter_nd_update(times, epoch_index, [now])
+        sizes = array_ops.tensor_scatter_nd_update(sizes, epoch_index, [total])
         return measured + 1, total, times, sizes
 
     zero = array_ops.zeros([], dtypes.int64)
@@ -136,7 +136,7 @@ def _measure(dataset: Any, epochs: int, elements: int, print_stats: bool, do_mem
     start = gen_logging_ops.timestamp()
     with ops.control_dependencies([start]):
         measured, _, times, sizes = dataset.take(epochs * elements).reduce(
-            state, lambda *both: step(both[0], _one(both))
+            state, lambda *elements_pair: step(elements_pair[0], _one(elements_pair))
         )
     enough = control_flow_assert.Assert(
         math_ops.equal(measured, epochs * elements),

@@ -57,9 +57,9 @@ def annotation(level: str, title: str, message: str, file: str = "", line: int =
         >>> annotation("error", "IPU", "no such name", "a.py", 3)
         '::error file=a.py,line=3,title=IPU::no such name'
     """
-    place = [f"file={_property(file)}"] if file else []
-    place += [f"line={line}"] if file and line else []
-    return f"::{level} {','.join([*place, f'title={_property(title)}'])}::{_escaped(message)}"
+    properties = [f"file={_property(file)}"] if file else []
+    properties += [f"line={line}"] if file and line else []
+    return f"::{level} {','.join([*properties, f'title={_property(title)}'])}::{_escaped(message)}"
 
 
 def _escaped(text: str) -> str:

@@ -65,15 +65,15 @@ class Diagnostics:
         frames = self._frames(function, node)
         if frames is None:
             return None
-        own = [place for place, frame in enumerate(frames) if script_files.is_users(frame[0])]
-        if not own:
+        user_frames = [index for index, frame in enumerate(frames) if script_files.is_users(frame[0])]
+        if not user_frames:
             return layer_lines.line_of(node)  # of a variable; its line is not recorded
-        if any(script_files.is_training_loop(frame[0]) for frame in frames[own[-1] + 1 :]):
+        if any(script_files.is_training_loop(frame[0]) for frame in frames[user_frames[-1] + 1 :]):
             graph = traced_functions.traced_graph(function) or layer_lines.graph_of(function)
             user_location = self._line_of_forward(function, node) or layer_lines.line_of(node, graph)
             if user_location is not None:
                 return user_location
-        file, line, name = frames[own[-1]]
+        file, line, name = frames[user_frames[-1]]
         return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
 
     def knows(self, function: str, node: str) -> bool:
@@ -131,8 +131,8 @@ def refuse_uncompilable(
         refused.extend(
             (function, node) for node in graph.node if node.name in names and not kernels_only.has_no_conversion(node)
         )
-        by_name = {node.name: node for node in graph.node}
-        dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, by_name))
+        nodes = {node.name: node for node in graph.node}
+        dynamic.extend((function, node) for node in graph.node if _is_dynamic(node, nodes))
     if dynamic:
         raise errors_impl.InvalidArgumentError(
             None,
@@ -210,7 +210,7 @@ def program_name(function: str, op: str) -> str:
     return display_name(function) if function else op
 
 
-def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
+def _is_dynamic(node: Any, nodes: Mapping[str, Any]) -> bool:
     """Returns whether the shapes of an op's results depend on values that are known only when the program runs."""
     if node.op != _COMPUTED_EARLY:
         return node.op in _DYNAMIC_SHAPES
@@ -218,7 +218,7 @@ def _is_dynamic(node: Any, by_name: Mapping[str, Any]) -> bool:
     while pending:
         for tensor_name in pending.pop().input:
             name = producer_name(tensor_name)
-            producer = by_name.get(name)
+            producer = nodes.get(name)
             if is_control(tensor_name) or name in seen:
                 continue
             if producer is None:  # an argument

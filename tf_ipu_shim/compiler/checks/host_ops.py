@@ -122,11 +122,11 @@ def move_iterators_to_device(
     """
     body = proto.attr["body"].func.name
     iterators = iterator_arguments(body, graphs, {})
-    for place, argument in enumerate(graphs[body].arguments):
+    for index, argument in enumerate(graphs[body].arguments):
         if argument in iterators:
-            handle = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_iterator_{place}", op=vocabulary.HANDLE, device=device)
-            handle.input.append(proto.input[place])
-            proto.input[place] = f"{handle.name}:output:0"
+            handle = node_def_pb2.NodeDef(name=f"{loop.name}/ipu_iterator_{index}", op=vocabulary.HANDLE, device=device)
+            handle.input.append(proto.input[index])
+            proto.input[index] = f"{handle.name}:output:0"
             yield handle
 
 

@@ -56,8 +56,8 @@ def _needs_constants(call: Call, functions: Functions, graph: FunctionGraph, nod
     definition.signature.name = functions.fresh_name("outlined_arguments")  # a call keeps what it was asked about
     for index, tensor_name in enumerate(node.inputs):
         definition.signature.input_arg.add(name=f"input_{index}", type=graph.type_of(tensor_name))
-    alone = definition.node_def.add()
-    alone.CopyFrom(node.proto)
-    alone.input[:] = [argument.name for argument in definition.signature.input_arg]
+    single_op = definition.node_def.add()
+    single_op.CopyFrom(node.proto)
+    single_op.input[:] = [argument.name for argument in definition.signature.input_arg]
     library = function_pb2.FunctionDefLibrary(function=[definition])
     return call.constant_arguments(library.SerializeToString(), definition.signature.name, len(node.inputs))

@@ -51,14 +51,14 @@ class ClusterFunction:
     ) -> None:
         self._graph = graph
         self._rename = rename
-        self._own = own = set(nodes)
+        self._own = members = set(nodes)
         clones: dict[Node, None] = {}
         self.inputs: dict[str, int] = {}
         self.outside_controls: dict[Node, None] = {}
 
         def take(node: Node) -> None:
             for tensor_name, producer in zip(node.inputs, node.producers):
-                if producer in own or producer in clones:
+                if producer in members or producer in clones:
                     continue
                 if producer is not None and (producer in constants or producer in reads):
                     take(producer)
@@ -68,8 +68,8 @@ class ClusterFunction:
 
         for node in nodes:
             take(node)
-        self._members = own.union(clones)
-        self._place = {clone: place for place, clone in enumerate(clones)}
+        self._members = members.union(clones)
+        self._place = {clone: index for index, clone in enumerate(clones)}
         self._repeated_reads: dict[str, list[Node]] = {}  # by variable
         for clone in clones:
             if clone in reads:

@@ -224,13 +224,13 @@ class _FunctionEmitter:
             launch.attr[vocabulary.IN_PLACE_ATTRIBUTE].b = True
         return launch
 
-    def _outputs_of(self, own: set[Node], phase: int) -> list[str]:
+    def _outputs_of(self, members: set[Node], phase: int) -> list[str]:
         """Returns the tensors that a cluster computes and other ops use, function results first."""
         used: set[str] = set()
-        for node in own:
+        for node in members:
             used.update(self._results_of.get(node, ()))
             for user in node.users:
-                if user in own:
+                if user in members:
                     continue
                 if node in self._reads and self._placement.locations.get(user) is self._placement.locations[node]:
                     if self._phases[user] in self._reads[node]:

@@ -25,11 +25,11 @@ def emit_replicas(state: LoweringState) -> None:
     programs: dict[bytes, function_pb2.FunctionDef] = {}
     emissions = []
     for replica in state.replicas if state.options.runs else state.replicas[:1]:
-        own, placer = replicas.replica_functions(state.functions, replica), state.placer
-        if own is not state.functions:
-            placer = Placer(own, replica.shards, line_of=state.diagnostics.user_line)
-        placement = placer.place(own.entry)
-        emissions.append(_emit(state.call, state.request, own, placement, replica, programs, state.options.plans))
+        functions, placer = replicas.replica_functions(state.functions, replica), state.placer
+        if functions is not state.functions:
+            placer = Placer(functions, replica.shards, line_of=state.diagnostics.user_line)
+        placement = placer.place(functions.entry)
+        emissions.append(_emit(state.call, state.request, functions, placement, replica, programs, state.options.plans))
     state.compiled = [program for emission in emissions for program in emission.emitter.compiled]
     state.program = _combine_replicas(state.request, emissions, len(state.replicas))
 

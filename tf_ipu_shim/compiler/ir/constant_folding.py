@@ -54,9 +54,9 @@ class FoldedOps:
         places: of its arguments that are constants where it is called.
     """
 
-    def __init__(self, function: function_pb2.FunctionDef, places: Collection[int] = ()) -> None:
+    def __init__(self, function: function_pb2.FunctionDef, constant_indices: Collection[int] = ()) -> None:
         graph = FunctionGraph.parse(function)
-        constants = {list(graph.arguments)[place] for place in places}
+        constants = {list(graph.arguments)[index] for index in constant_indices}
         self._nodes = {node.name: node for node in graph.nodes}
         self._constants = constants
         self.names: set[str] = set()
@@ -71,10 +71,10 @@ class FoldedOps:
         node = self._nodes.get(name)
         if node is None or node.op in _CASES:
             return frozenset()
-        places = {place for place, tensor_name in enumerate(node.function_inputs) if self._is_constant(tensor_name)}
+        indices = {index for index, tensor_name in enumerate(node.function_inputs) if self._is_constant(tensor_name)}
         if node.op in vocabulary.LOOPS:
-            places &= _invariant_variables(library[node.proto.attr["body"].func.name])
-        return frozenset(places)
+            indices &= _invariant_variables(library[node.proto.attr["body"].func.name])
+        return frozenset(indices)
 
     def _is_constant(self, tensor_name: str) -> bool:
         return tensor_name in self._constants or producer_name(tensor_name) in self.names
@@ -112,7 +112,7 @@ def _invariant_variables(body: function_pb2.FunctionDef) -> set[int]:
     sources = {f"{node.name}:output:0": node for node in body.node_def if node.op == "Identity"}
     arguments = [argument.name for argument in body.signature.input_arg]
     results = [_source(body.ret[result.name], sources) for result in body.signature.output_arg]
-    return {place for place, (tensor_name, argument) in enumerate(zip(results, arguments)) if tensor_name == argument}
+    return {index for index, (tensor_name, argument) in enumerate(zip(results, arguments)) if tensor_name == argument}
 
 
 def _source(tensor_name: str, copies: Mapping[str, node_def_pb2.NodeDef]) -> str:

@@ -132,11 +132,11 @@ class FunctionGraph:
         self.called: dict[str, None] = {}
         self.source: function_pb2.FunctionDef | None = None
         self._types: dict[str, dict[str, list[int]]] = {}
-        by_name = self._index_ops(protos)
+        protos_by_name = self._index_ops(protos)
         control_results = list(control_results)
         self._by_name: dict[str, Node] = {}
         self.nodes: list[Node] = []
-        self._sort(by_name, {result.tensor.split(":", 1)[0] for result in self.results}.union(control_results))
+        self._sort(protos_by_name, {result.tensor.split(":", 1)[0] for result in self.results}.union(control_results))
         self.control_returns: list[Node] = [self._by_name[control] for control in control_results]
 
     @classmethod
@@ -156,17 +156,17 @@ class FunctionGraph:
 
     def _index_ops(self, protos: Iterable[node_def_pb2.NodeDef]) -> dict[str, node_def_pb2.NodeDef]:
         """Returns the ops by name and records which op types there are."""
-        by_name: dict[str, node_def_pb2.NodeDef] = {}
+        protos_by_name: dict[str, node_def_pb2.NodeDef] = {}
         for proto in protos:
             name, op = proto.name, proto.op
-            by_name[name] = proto
+            protos_by_name[name] = proto
             self.ops.add(op)
             if op in vocabulary.FUNCTION_ATTRIBUTES:
                 self.called.update(dict.fromkeys(op_types.called_functions(proto)))
-            mark = sharding_annotations.shard_of(proto)
-            if mark is not None:
-                self.annotations[name] = mark
-        return by_name
+            shard = sharding_annotations.shard_of(proto)
+            if shard is not None:
+                self.annotations[name] = shard
+        return protos_by_name
 
     def _sort(self, protos: Mapping[str, Any], roots: set[str]) -> None:
         """Creates the nodes that the roots need, in topological order."""
@@ -211,11 +211,11 @@ class FunctionGraph:
 
     def _connect(self, node: Node, tensor_names: Iterable[str]) -> None:
         """Resolves a node's inputs by name."""
-        by_name = self._by_name
+        nodes_by_name = self._by_name
         before: dict[Node, None] = {}  # data first, as `predecessors` has them
         for tensor_name in tensor_names:
             if tensor_name[0] == "^":
-                control = by_name.get(tensor_name[1:])
+                control = nodes_by_name.get(tensor_name[1:])
                 if control is not None:
                     node.controls.append(control)
                 elif tensor_name[1:] not in self.arguments:
@@ -223,7 +223,7 @@ class FunctionGraph:
                 continue
             node.inputs.append(tensor_name)
             name, is_op, _ = tensor_name.partition(":")
-            producer = by_name.get(name) if is_op else None
+            producer = nodes_by_name.get(name) if is_op else None
             node.producers.append(producer)
             if producer is not None:
                 before[producer] = None

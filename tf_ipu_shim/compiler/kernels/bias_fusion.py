@@ -117,8 +117,13 @@ class _Edges:
         """Returns the bias gradient that can be fused with a convolution's filter gradient, or None."""
         for name in self._users[gradient.input[2]]:
             node = self.nodes[name]
-            alone = len(node.input) == 1 and not self._users[f"^{name}"] and not self._returned[f"^{name}"]
-            if node.op == _BIAS_GRADIENT and _is_plain(node) and alone and not self._leads_to(name, gradient.name):
+            is_only_use = len(node.input) == 1 and not self._users[f"^{name}"] and not self._returned[f"^{name}"]
+            if (
+                node.op == _BIAS_GRADIENT
+                and _is_plain(node)
+                and is_only_use
+                and not self._leads_to(name, gradient.name)
+            ):
                 return node
         return None
 
@@ -150,8 +155,10 @@ def _fused(source: node_def_pb2.NodeDef, bias: node_def_pb2.NodeDef) -> node_def
 
 
 def _remove_fused(function: function_pb2.FunctionDef, removed: set[str], renamed: dict[str, str]) -> None:
-    for place in reversed([place for place, node in enumerate(function.node_def) if node.name in removed]):
-        del function.node_def[place]
+    for node_index in reversed(
+        [node_index for node_index, node in enumerate(function.node_def) if node.name in removed]
+    ):
+        del function.node_def[node_index]
     for node in function.node_def:
         for index, tensor_name in enumerate(node.input):
             if tensor_name in renamed:

@@ -96,7 +96,7 @@ class _CallInliner:
             for name, called in calls.items()
         }
         self._places = {
-            name: {argument.name: place for place, argument in enumerate(called.signature.input_arg)}
+            name: {argument.name: index for index, argument in enumerate(called.signature.input_arg)}
             for name, called in calls.items()
         }
         self._waiting = collections.Counter(
@@ -128,11 +128,11 @@ class _CallInliner:
         return output_function
 
     def _inline(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> None:
-        names, places, inputs = self._names[call.name], self._places[call.name], data_inputs(call)
+        names, input_index, inputs = self._names[call.name], self._places[call.name], data_inputs(call)
 
         def tensor(tensor_name: str) -> str:
             if is_argument(tensor_name):
-                return self._tensor(inputs[places[tensor_name]])
+                return self._tensor(inputs[input_index[tensor_name]])
             return with_producer(tensor_name, names[producer_name(tensor_name)])
 
         before = self._begin(call, called)

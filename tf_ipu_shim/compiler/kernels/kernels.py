@@ -272,11 +272,11 @@ def _variable_orders(function: function_pb2.FunctionDef, asserting: Container[st
 
 def _run_asserts_first(asserts: Sequence[str], graph: FunctionGraph, orders: dict[str, list[str]]) -> None:
     """Orders asserts before writes that they do not need, so that a failed assert leaves variables unchanged."""
-    place = _topological_positions(asserts, graph, orders)
+    position = _topological_positions(asserts, graph, orders)
     for node in graph.nodes:
         takes_variable = any(graph.arguments.get(tensor_name) == op_types.RESOURCE for tensor_name in node.inputs)
         if takes_variable and node.op != vocabulary.READ_VARIABLE:
-            before = [f"^{name}" for name in asserts if place[name] < place[node.name]]
+            before = [f"^{name}" for name in asserts if position[name] < position[node.name]]
             orders.setdefault(node.name, []).extend(before)
 
 
@@ -290,12 +290,12 @@ def _topological_positions(
     }
     for name, controls in orders.items():
         needs[name].extend(map(producer_name, controls))
-    place: dict[str, int] = {}
+    position: dict[str, int] = {}
     pending = [*reversed(needs), *reversed(first)]
     while pending:
-        missing = [name for name in needs[pending[-1]] if name not in place]
+        missing = [name for name in needs[pending[-1]] if name not in position]
         if missing:
             pending.extend(missing)
         else:
-            place.setdefault(pending.pop(), len(place))
-    return place
+            position.setdefault(pending.pop(), len(position))
+    return position

@@ -49,14 +49,14 @@ def _can_be_placed(node: node_def_pb2.NodeDef, functions: Mapping[str, function_
     if condition is None or body is None:
         return False
     unchanged = _invariant_variables(body)
-    changing = [argument.type for place, argument in enumerate(body.signature.input_arg) if place not in unchanged]
+    changing = [argument.type for index, argument in enumerate(body.signature.input_arg) if index not in unchanged]
     return bool(changing) and op_types.RESOURCE not in changing
 
 
 def _invariant_variables(body: function_pb2.FunctionDef) -> list[int]:
     """Returns the loop variables that a body returns unchanged."""
     arguments, results = body.signature.input_arg, body.signature.output_arg
-    return [place for place, result in enumerate(results) if body.ret[result.name] == arguments[place].name]
+    return [index for index, result in enumerate(results) if body.ret[result.name] == arguments[index].name]
 
 
 class _LoopLowering:
@@ -167,7 +167,7 @@ class _LoopFunction:
     def __init__(self, function: function_pb2.FunctionDef) -> None:
         self.graph = graph = graph_with_effects(function)
         self.ends = [function.control_ret[name] for name in function.signature.control_output]
-        self._given = {argument: 1 << place for place, argument in enumerate(graph.arguments)}
+        self._given = {argument: 1 << index for index, argument in enumerate(graph.arguments)}
         self._values: dict[Node, int] = {}
         for node in graph.nodes:
             values = 0
@@ -215,8 +215,8 @@ class _Frame:
         self._returns = self._body.graph.returns
         self._changes = [result != argument for argument, result in zip(self._body.graph.arguments, self._returns)]
         values = self._needed()
-        self._values = [place for place in range(len(self._begin)) if values >> place & 1]
-        self._changing = [place for place in self._values if self._changes[place]]
+        self._values = [index for index in range(len(self._begin)) if values >> index & 1]
+        self._changing = [index for index in self._values if self._changes[index]]
         merges, entries = self._enter()
         test = self._add_condition(entries)
         inside = self._switch(entries, test)
@@ -226,11 +226,11 @@ class _Frame:
         """Returns, as a bit set, the loop variables that are used outside or that the loop needs."""
         values = self._condition.of(self._condition.graph.returns)
         values |= self._condition.of_effects | self._body.of_effects
-        for place in range(len(self._begin)):
-            if self._result(place) in self._used:
-                values |= 1 << place
+        for index in range(len(self._begin)):
+            if self._result(index) in self._used:
+                values |= 1 << index
         values = self._with_sources(values)
-        if not any(values >> place & 1 for place, changes in enumerate(self._changes) if changes):
+        if not any(values >> index & 1 for index, changes in enumerate(self._changes) if changes):
             values = self._with_sources(values | 1 << self._changes.index(True))  # by it iterations follow each other
         return values
 
@@ -238,32 +238,32 @@ class _Frame:
         """Returns these loop variables and those that the body computes them from."""
         while True:
             more = values | self._body.of(
-                tensor_name for place, tensor_name in enumerate(self._returns) if values >> place & 1
+                tensor_name for index, tensor_name in enumerate(self._returns) if values >> index & 1
             )
             if more == values:
                 return values
             values = more
 
-    def _result(self, place: int) -> str:
-        return f"{self._loop.name}:output:{place}"
+    def _result(self, index: int) -> str:
+        return f"{self._loop.name}:output:{index}"
 
     def _enter(self) -> tuple[dict[int, node_def_pb2.NodeDef], dict[int, str]]:
         """Adds Enter and Merge ops; returns the merges and the tensor of each loop variable."""
         controls = self._joined_controls(control_inputs(self._loop), len(self._values), "begin")
         merges, entries = {}, {}
-        for place in self._values:
-            enter = self._op("enter", place, "Enter", [self._begin[place], *controls])
+        for index in self._values:
+            enter = self._op("enter", index, "Enter", [self._begin[index], *controls])
             enter.attr["frame_name"].s = self._loop.name.encode()
-            enter.attr["is_constant"].b = not self._changes[place]
+            enter.attr["is_constant"].b = not self._changes[index]
             enter.attr["parallel_iterations"].i = self._parallel
-            entries[place] = f"{enter.name}:output:0"
-            if self._changes[place]:
-                merges[place] = self._op("merge", place, "Merge", [entries[place]])
-                merges[place].attr["N"].i = 2
-                entries[place] = f"{merges[place].name}:output:0"
-        for place, begin in enumerate(self._begin):
-            if not self._changes[place]:
-                self._framing.replace_result(begin, self._result(place))
+            entries[index] = f"{enter.name}:output:0"
+            if self._changes[index]:
+                merges[index] = self._op("merge", index, "Merge", [entries[index]])
+                merges[index].attr["N"].i = 2
+                entries[index] = f"{merges[index].name}:output:0"
+        for index, begin in enumerate(self._begin):
+            if not self._changes[index]:
+                self._framing.replace_result(begin, self._result(index))
         return merges, entries
 
     def _add_condition(self, entries: Mapping[int, str]) -> str:
@@ -277,15 +277,15 @@ class _Frame:
     def _switch(self, entries: Mapping[int, str], test: str) -> dict[int, str]:
         """Adds Switch and Exit ops; returns the tensors in the body."""
         inside, awaited, remaining = dict(entries), self._end_signals(), {}
-        for place in self._changing:
-            switch = self._op("switch", place, "Switch", [entries[place], test])
-            inside[place] = f"{switch.name}:output_true:0"
-            if place in awaited or self._result(place) in self._used:
-                leave = self._op("exit", place, "Exit", [f"{switch.name}:output_false:0"])
-                self._framing.replace_result(f"{leave.name}:output:0", self._result(place))
-                remaining[place] = leave.name
+        for index in self._changing:
+            switch = self._op("switch", index, "Switch", [entries[index], test])
+            inside[index] = f"{switch.name}:output_true:0"
+            if index in awaited or self._result(index) in self._used:
+                leave = self._op("exit", index, "Exit", [f"{switch.name}:output_false:0"])
+                self._framing.replace_result(f"{leave.name}:output:0", self._result(index))
+                remaining[index] = leave.name
         if awaited:
-            (end,) = self._joined_controls([f"^{remaining[place]}" for place in awaited], _MAX_DIRECT_EDGES, "done")
+            (end,) = self._joined_controls([f"^{remaining[index]}" for index in awaited], _MAX_DIRECT_EDGES, "done")
             self._framing.record_end(end[1:], self._loop.name)
         return inside
 
@@ -302,15 +302,15 @@ class _Frame:
         def runs() -> str:
             return f"^{self._op('runs', self._changing[0], 'Identity', [inside[self._changing[0]]]).name}"
 
-        returns = [self._returns[place] for place in self._changing]
+        returns = [self._returns[index] for index in self._changing]
         results, ends = self._add("body", self._body, inside, returns, runs)
         ends = self._joined_controls(ends, len(results), "end")
-        unchanging = set(inside.values()).difference(inside[place] for place in self._changing)
-        for place, result in zip(self._changing, results):
+        unchanging = set(inside.values()).difference(inside[index] for index in self._changing)
+        for index, result in zip(self._changing, results):
             # A loop invariant exists in the last iteration too, and no iteration may follow that one.
             controls = [runs()] if result in unchanging and not ends else ends
-            node = self._op("next", place, "NextIteration", [result, *controls])
-            merges[place].input.append(f"{node.name}:output:0")
+            node = self._op("next", index, "NextIteration", [result, *controls])
+            merges[index].input.append(f"{node.name}:output:0")
 
     def _add(
         self,
@@ -323,9 +323,9 @@ class _Frame:
         """Adds the ops of the condition or the body."""
         nodes = part.needed(returns)
         names = {node.name: self._framing.fresh_name.unique(f"{self._loop.name}/{name}/{node.name}") for node in nodes}
-        arguments = {argument: entries.get(place, "") for place, argument in enumerate(part.graph.arguments)}
+        arguments = {argument: entries.get(index, "") for index, argument in enumerate(part.graph.arguments)}
         handed_on: dict[str, str] = {}  # results of loops in it that these do not change
-        led_to = {producer_name(entries[place]) for place in self._changing}
+        led_to = {producer_name(entries[index]) for index in self._changing}
 
         def tensor(tensor_name: str) -> str:
             tensor_name = (
@@ -349,7 +349,7 @@ class _Frame:
                 proto.input.append(guard())
             led_to.add(proto.name)
             handed_on.update(
-                (f"{proto.name}:output:{place}", data[place]) for place in self._framing.invariant_results(proto)
+                (f"{proto.name}:output:{index}", data[index]) for index in self._framing.invariant_results(proto)
             )
             protos.append(proto)
         results, ends = (
@@ -365,7 +365,7 @@ class _Frame:
             return controls
         return [f"^{self._framing.add(f'{self._loop.name}/{name}', 'NoOp', controls, self._loop).name}"]
 
-    def _op(self, name: str, place: int, op: str, inputs: Iterable[str]) -> node_def_pb2.NodeDef:
-        node = self._framing.add(f"{self._loop.name}/{name}_{place}", op, inputs, self._loop)
-        node.attr["T"].type = self._types[place]
+    def _op(self, name: str, index: int, op: str, inputs: Iterable[str]) -> node_def_pb2.NodeDef:
+        node = self._framing.add(f"{self._loop.name}/{name}_{index}", op, inputs, self._loop)
+        node.attr["T"].type = self._types[index]
         return node

@@ -125,9 +125,9 @@ def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> N
                  Tdim=types_pb2.DT_INT32),
         added.constant(1, types_pb2.DT_INT32), T=types_pb2.DT_INT32, index_type=types_pb2.DT_INT32,
     )  # fmt: skip
-    own = added.op("Shape", "output", indices, T=kind, out_type=types_pb2.DT_INT32)
+    indices_shape = added.op("Shape", "output", indices, T=kind, out_type=types_pb2.DT_INT32)
     axes = added.op(
-        "ConcatV2", "output", own, ones, added.constant(0, types_pb2.DT_INT32), T=types_pb2.DT_INT32,
+        "ConcatV2", "output", indices_shape, ones, added.constant(0, types_pb2.DT_INT32), T=types_pb2.DT_INT32,
         Tidx=types_pb2.DT_INT32,
     )  # fmt: skip
     added.nodes[-1].attr["N"].i = 2

@@ -45,7 +45,7 @@ def rounding_annotation(node: node_def_pb2.NodeDef) -> bool | None:
 def is_rounded(request: ProgramRequest, by_default: bool) -> bool:
     """Returns whether any op of a program rounds stochastically."""
     return any(
-        (by_default if (mark := rounding_annotation(node)) is None else mark) and rounds(node)
+        (by_default if (annotation := rounding_annotation(node)) is None else annotation) and rounds(node)
         for function in request.library.values()
         for node in function.node_def
         if by_default or vocabulary.FRONTEND_ATTRIBUTE in node.attr
@@ -74,6 +74,6 @@ def set_rounding(node: node_def_pb2.NodeDef, is_replicated: bool) -> None:
     """Writes an op's rounding mode to the plugin's attribute, for execution mode `kernels`."""
     if not is_replicated and vocabulary.ROUNDING_ATTRIBUTE in node.attr:
         del node.attr[vocabulary.ROUNDING_ATTRIBUTE]
-    mark = rounding_annotation(node)
-    if mark is not None:
-        node.attr[vocabulary.ROUNDING_ATTRIBUTE].b = mark
+    annotation = rounding_annotation(node)
+    if annotation is not None:
+        node.attr[vocabulary.ROUNDING_ATTRIBUTE].b = annotation

@@ -138,8 +138,8 @@ def _send_outputs(writer: FunctionBuilder, feeds: Feeds, count: str, buffers: Se
     """Adds one op per outfeed that enqueues the outputs of a chunk."""
     waiting = iter(buffers)
     for index, outfeed in enumerate(feeds.outfeeds):
-        sent = itertools.islice(waiting, len(outfeed.proto.attr["output_types"].list.type))
-        node = writer.node(f"chunk_enqueue_{index}", vocabulary.CHUNK_ENQUEUE, [count, *sent])
+        tensors = itertools.islice(waiting, len(outfeed.proto.attr["output_types"].list.type))
+        node = writer.node(f"chunk_enqueue_{index}", vocabulary.CHUNK_ENQUEUE, [count, *tensors])
         for attribute in ("output_types", "outfeed_mode", "feed_id"):
             node.attr[attribute].CopyFrom(outfeed.proto.attr[attribute])
         writer.must_run(node.name)

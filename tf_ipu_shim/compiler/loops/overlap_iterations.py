@@ -89,7 +89,7 @@ def _add_tokens(graph: FunctionGraph, token_names: Sequence[str]) -> None:
     """Orders each feed's accesses between mini-batches by a token."""
     waits, after, token_loops = [], [], {}
     feed_ops = _feeds_of(graph)
-    own = {node.name for node in feed_ops}
+    feed_names = {node.name for node in feed_ops}
     returned = {graph.producer(tensor) for tensor in graph.returns}
     graph.arguments.update(dict.fromkeys(token_names, _INT))
     for node, token_name in zip(feed_ops, token_names):
@@ -99,7 +99,7 @@ def _add_tokens(graph: FunctionGraph, token_names: Sequence[str]) -> None:
         proto.input.append(f"^{token_name}/begin")
         token_loops[node] = proto
     token_loops.update(
-        {node: _without_waits(node, own) for node in returned if node is not None and node not in token_loops}
+        {node: _without_waits(node, feed_names) for node in returned if node is not None and node not in token_loops}
     )
     graph.rewrite(lambda node: [token_loops[node]] if node in token_loops else None, before=waits, after=after)
     graph.results.extend(Result(token_name, _INT, f"{token_name}/end:output:0") for token_name in token_names)

@@ -101,15 +101,15 @@ class _Loop:
 
     def step(self, argument: int) -> int | None:
         """Returns the increment of a loop variable per iteration; 0 for an invariant one, None if unknown."""
-        own = list(self._body.arguments)[argument]
+        argument_name = list(self._body.arguments)[argument]
         tensor_name, producer = _source(self._body, self._body.returns[argument])
-        if tensor_name == own:
+        if tensor_name == argument_name:
             return 0
         if producer is None or producer.op not in ("AddV2", "Add"):
             return None
         sides = [_source(self._body, side) for side in producer.inputs]
         for (source, _), opposite in zip(sides, reversed(producer.inputs)):
-            if source == own:
+            if source == argument_name:
                 return self._increment(opposite)
         return None
 
@@ -118,9 +118,9 @@ class _Loop:
         producer = self._body.producer(_skip_identities(self._body, self._body.returns[argument]))
         if producer is None or producer.op not in ("AddV2", "Add"):
             return False
-        own, sides = list(self._body.arguments)[argument], producer.inputs
+        argument_name, sides = list(self._body.arguments)[argument], producer.inputs
         return any(
-            _skip_identities(self._body, side) == own and self._increment(opposite) == 1
+            _skip_identities(self._body, side) == argument_name and self._increment(opposite) == 1
             for side, opposite in zip(sides, sides[::-1])
         )
 

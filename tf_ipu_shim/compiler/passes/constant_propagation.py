@@ -61,12 +61,12 @@ def _replace(graph: FunctionGraph, constants: dict[str, node_def_pb2.NodeDef], s
             return None
         texts = enumerate(node.proto.input)
         inputs = [
-            tensor_name if seeds.is_seed(graph, node, place, tensor_name) else renamed(tensor_name)
-            for place, tensor_name in texts
+            tensor_name if seeds.is_seed(graph, node, index, tensor_name) else renamed(tensor_name)
+            for index, tensor_name in texts
         ]
         return [copy_node(node.proto, inputs)]
 
-    is_seed = [seeds.is_returned_seed(graph, place) for place in range(len(graph.results))]
+    is_seed = [seeds.is_returned_seed(graph, index) for index in range(len(graph.results))]
     graph.rewrite(rule, before=list(constants.values()))
     graph.results = [
         result if is_kept else result._replace(tensor=renamed(result.tensor))

@@ -118,9 +118,9 @@ def _script_order(graph: FunctionGraph) -> list[Node]:
     """Returns the ops in the order the script made them, as far as dependencies allow."""
     if graph.source is None:
         return graph.nodes
-    places = {proto.name: place for place, proto in enumerate(graph.source.node_def)}
+    position_of = {proto.name: position for position, proto in enumerate(graph.source.node_def)}
     missing = {node: len(set(node.predecessors())) for node in graph.nodes}
-    ready = [(places[node.name], node.index) for node, count in missing.items() if not count]
+    ready = [(position_of[node.name], node.index) for node, count in missing.items() if not count]
     heapq.heapify(ready)
     order = []
     while ready:
@@ -129,7 +129,7 @@ def _script_order(graph: FunctionGraph) -> list[Node]:
         for user in node.users:
             missing[user] -= 1
             if not missing[user]:
-                heapq.heappush(ready, (places[user.name], user.index))
+                heapq.heappush(ready, (position_of[user.name], user.index))
     return order
 
 

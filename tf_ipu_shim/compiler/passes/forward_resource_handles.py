@@ -90,6 +90,8 @@ class _ForwardedHandles:
         if name not in self._arguments:
             graph = self._functions[name]
             self._arguments[name] = [None] * len(graph.results)  # for recursive functions
-            places = {argument: place for place, argument in enumerate(graph.arguments)}
-            self._arguments[name] = [places.get(self._source(graph, tensor_name)) for tensor_name in graph.returns]
+            argument_index = {argument: index for index, argument in enumerate(graph.arguments)}
+            self._arguments[name] = [
+                argument_index.get(self._source(graph, tensor_name)) for tensor_name in graph.returns
+            ]
         return self._arguments[name]

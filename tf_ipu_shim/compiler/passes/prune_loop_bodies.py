@@ -126,7 +126,7 @@ def _rebuilt(graph: FunctionGraph, protos: list[node_def_pb2.NodeDef], control_r
     new_graph = FunctionGraph(graph.name, graph.arguments, protos, graph.results, control_results, graph.traced)
     new_graph.argument_attributes = graph.argument_attributes
     node_names = {proto.name for proto in protos}
-    new_graph.annotations = {name: mark for name, mark in graph.annotations.items() if name in node_names}
+    new_graph.annotations = {name: annotation for name, annotation in graph.annotations.items() if name in node_names}
     return new_graph
 
 

@@ -172,9 +172,9 @@ def _split(name: str, seed: str) -> list[node_def_pb2.NodeDef]:
 
 
 def _stateless(node: node_def_pb2.NodeDef, seed: str) -> list[node_def_pb2.NodeDef]:
-    op, place, attributes = _STATELESS[node.op]
+    op, index, attributes = _STATELESS[node.op]
     inputs = list(node.input)
-    inputs.insert(place, seed)
+    inputs.insert(index, seed)
     new_node = node_def_pb2.NodeDef(name=node.name, op=op, device=node.device, input=inputs)
     for name, value in node.attr.items():
         if name in attributes or name.startswith("_"):

@@ -51,13 +51,13 @@ class SeedUses:
         while self._pending:
             self._follow(*self._pending.pop())
 
-    def is_seed(self, graph: FunctionGraph, node: Node, place: int, tensor_name: str) -> bool:
+    def is_seed(self, graph: FunctionGraph, node: Node, index: int, tensor_name: str) -> bool:
         """Returns whether an op's input is a seed that a branch or list gives, or what one is computed of."""
-        return (graph.name, node.name, place) in self._inputs and self._is_computed(graph, tensor_name)
+        return (graph.name, node.name, index) in self._inputs and self._is_computed(graph, tensor_name)
 
-    def is_returned_seed(self, graph: FunctionGraph, place: int) -> bool:
+    def is_returned_seed(self, graph: FunctionGraph, index: int) -> bool:
         """Returns whether a function's result is a seed that a branch or list gives."""
-        return (graph.name, place) in self._results and self._is_computed(graph, graph.returns[place])
+        return (graph.name, index) in self._results and self._is_computed(graph, graph.returns[index])
 
     def _is_computed(self, graph: FunctionGraph, tensor_name: str) -> bool:
         node = graph.producer(tensor_name)
@@ -72,17 +72,17 @@ class SeedUses:
 
     def _follow_inputs(self, graph: FunctionGraph, node: Node) -> None:
         compile_time_inputs = _COMPILE_TIME_INPUTS.get(node.op, ())
-        for place, tensor_name in enumerate(node.inputs):
+        for index, tensor_name in enumerate(node.inputs):
             if (
-                place not in compile_time_inputs
+                index not in compile_time_inputs
                 and graph.type_of(tensor_name) in _TYPES
-                and (node.op, place) != _concat_axis(node)
+                and (node.op, index) != _concat_axis(node)
             ):
-                self._add_input(graph, node, place)
+                self._add_input(graph, node, index)
 
-    def _add_input(self, graph: FunctionGraph, node: Node, place: int) -> None:
-        self._inputs.add((graph.name, node.name, place))
-        self._add(graph, node.inputs[place])
+    def _add_input(self, graph: FunctionGraph, node: Node, index: int) -> None:
+        self._inputs.add((graph.name, node.name, index))
+        self._add(graph, node.inputs[index])
 
     def _add_result(self, name: str, index: int) -> None:
         self._results.add((name, index))

@@ -37,26 +37,26 @@ def _loops_of(graphs: Iterable[FunctionGraph]) -> dict[str, set[int]]:
         consumed = {tensor_name for node in graph.nodes for tensor_name in node.inputs}.union(graph.returns)
         for node in graph.nodes:
             if node.op in vocabulary.LOOPS:
-                used = {place for place in range(len(node.inputs)) if f"{node.name}:output:{place}" in consumed}
+                used = {index for index in range(len(node.inputs)) if f"{node.name}:output:{index}" in consumed}
                 loops.setdefault(node.proto.attr["body"].func.name, set()).update(used)
     return loops
 
 
 def _candidates(graph: FunctionGraph, loops: Mapping[str, set[int]]) -> set[int]:
     """Returns the handles that a function returns, if at all, only to the next iteration."""
-    places = set()
-    for place, (name, kind) in enumerate(graph.arguments.items()):
+    indices = set()
+    for argument_index, (name, kind) in enumerate(graph.arguments.items()):
         returned = [index for index, tensor_name in enumerate(graph.returns) if tensor_name == name]
-        expected = [] if graph.name not in loops else [place]
-        if kind == op_types.RESOURCE and returned == expected and place not in loops.get(graph.name, ()):
-            places.add(place)
-    return places
+        expected = [] if graph.name not in loops else [argument_index]
+        if kind == op_types.RESOURCE and returned == expected and argument_index not in loops.get(graph.name, ()):
+            indices.add(argument_index)
+    return indices
 
 
 def _passed_arguments(node: Node) -> Iterator[tuple[int, int]]:
     """Yields which inputs of an op are arguments of its functions, with the argument's index."""
     first = 1 if node.op in vocabulary.BRANCHES else 0
-    return ((place, place - first) for place in range(first, len(node.inputs)))
+    return ((index, index - first) for index in range(first, len(node.inputs)))
 
 
 def _narrow(graph: FunctionGraph, idle: dict[str, set[int]]) -> bool:
@@ -65,7 +65,7 @@ def _narrow(graph: FunctionGraph, idle: dict[str, set[int]]) -> bool:
     used: set[str] = set()
     for node in graph.nodes:
         used.update(_uses(node, idle) if node.op in _CALLERS else node.inputs)
-    idle[graph.name] -= {place for place, name in enumerate(graph.arguments) if name in used}
+    idle[graph.name] -= {index for index, name in enumerate(graph.arguments) if name in used}
     return sum(map(len, idle.values())) < before
 
 
@@ -73,19 +73,19 @@ def _uses(node: Node, idle: dict[str, set[int]]) -> list[str]:
     """Returns the arguments that any function of an op uses."""
     called = [idle.setdefault(name, set()) for name in op_types.called_functions(node.proto)]
     common = set.intersection(*called) if called else set()
-    for places in called:
-        places &= common
-    return [node.inputs[place] for place, operand in _passed_arguments(node) if operand not in common]
+    for indices in called:
+        indices &= common
+    return [node.inputs[index] for index, operand in _passed_arguments(node) if operand not in common]
 
 
 def _declare(graph: FunctionGraph, idle: set[int]) -> None:
     """Changes the types of a function's unused handle arguments and results to numbers."""
     names = list(graph.arguments)
-    graph.arguments.update((names[place], types_pb2.DT_INT32) for place in idle)
+    graph.arguments.update((names[index], types_pb2.DT_INT32) for index in idle)
     graph.argument_attributes = {
-        place: attributes for place, attributes in graph.argument_attributes.items() if place not in idle
+        index: attributes for index, attributes in graph.argument_attributes.items() if index not in idle
     }
-    changed = {names[place] for place in idle}
+    changed = {names[index] for index in idle}
     graph.results = [
         result._replace(type=types_pb2.DT_INT32) if result.tensor in changed else result for result in graph.results
     ]
@@ -98,17 +98,17 @@ def _replace(graph: FunctionGraph, idle: dict[str, set[int]]) -> None:
         if node.op not in _CALLERS:
             return None
         called = op_types.called_functions(node.proto)
-        places = [
-            (place, operand)
-            for place, operand in _passed_arguments(node)
+        replaced_inputs = [
+            (index, operand)
+            for index, operand in _passed_arguments(node)
             if called and operand in idle.get(called[0], ())
         ]
-        if not places:
+        if not replaced_inputs:
             return None
         zero = constant(f"{node.name}/no_handle", 0, types_pb2.DT_INT32)
         new_node = copy_node(node.proto)
-        for place, operand in places:
-            new_node.input[place] = f"{zero.name}:output:0"
+        for index, operand in replaced_inputs:
+            new_node.input[index] = f"{zero.name}:output:0"
             new_node.attr["T" if node.op in vocabulary.LOOPS else "Tin"].list.type[operand] = types_pb2.DT_INT32
         return [zero, new_node]
 

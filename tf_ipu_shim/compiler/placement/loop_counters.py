@@ -24,13 +24,17 @@ _MOST = 8
 def move_counters_to_host(graph: FunctionGraph, placement: Placement) -> Placement:
     """Moves small XLA programs of integer counter ops to the host."""
     clusters = group_clusters(placement, assign_phases(graph, placement))
-    alone = {
+    counter_locations = {
         node: uncompiled_on(ipu)
         for (ipu, _), nodes in clusters.items()
         if len(nodes) <= _MOST and all(_counts(graph, node) for node in nodes)
         for node in nodes
     }
-    return dataclasses.replace(placement, locations={**placement.locations, **alone}) if alone else placement
+    return (
+        dataclasses.replace(placement, locations={**placement.locations, **counter_locations})
+        if counter_locations
+        else placement
+    )
 
 
 def _counts(graph: FunctionGraph, node: Node) -> bool:

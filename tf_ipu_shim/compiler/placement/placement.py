@@ -120,9 +120,9 @@ class Placer:
         if self._is_on_host(node):
             return _ON_HOST
         inside = self._annotations_inside(node)
-        mark = graph.annotations.get(node.name)
-        if mark is not None and not inside:
-            inside = frozenset({mark})
+        annotation = graph.annotations.get(node.name)
+        if annotation is not None and not inside:
+            inside = frozenset({annotation})
         return inside | {UNCLUSTERED} if node.op in self._apart_ops else inside
 
     def _annotations_inside(self, node: Node) -> frozenset[Location]:
@@ -137,28 +137,28 @@ class Placer:
         """Returns the locations that annotations decide."""
         fixed: dict[Node, Location] = {}
         # Also of ops that no result needs, such as a loss of which only gradients are.
-        by_name = {name: mark for name, mark in graph.annotations.items() if self._exists(mark)}
+        annotated = {name: annotation for name, annotation in graph.annotations.items() if self._exists(annotation)}
         for node in graph.nodes:
             location = self._annotated_location(graph, node)
             if location is not None and (location.shard is None or node not in constants):
                 fixed[node] = location
                 if location.shard is not None:
-                    by_name[node.name] = location
+                    annotated[node.name] = location
         for node in graph.nodes:
             if node not in fixed and node not in constants:
                 forward = forward_name(node.name)
-                if forward in by_name:
-                    fixed[node] = by_name[forward]
+                if forward in annotated:
+                    fixed[node] = annotated[forward]
         return fixed
 
     def _annotated_location(self, graph: FunctionGraph, node: Node) -> Location | None:
         """Returns the location that annotations of an op, or of functions it runs, ask for, or None."""
         if self._is_on_host(node):
             return HOST
-        mark, inside = graph.annotations.get(node.name), self._annotations_inside(node)
-        if mark is not None and mark is not ALL_IPUS:
-            self._check(graph, node, mark)
-        locations = inside.union(() if mark is None else {mark})
+        annotation, inside = graph.annotations.get(node.name), self._annotations_inside(node)
+        if annotation is not None and annotation is not ALL_IPUS:
+            self._check(graph, node, annotation)
+        locations = inside.union(() if annotation is None else {annotation})
         elsewhere = locations - {ALL_IPUS}
         if not elsewhere:
             return _FIRST if locations else None

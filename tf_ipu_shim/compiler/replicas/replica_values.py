@@ -76,8 +76,8 @@ class ReplicaValues:
             if node.op in vocabulary.LOOPS and attribute == "cond":
                 apart = apart or any(results)
             else:
-                own = (index for index, is_own in enumerate(results) if is_own)
-                self._own.update((function, f"{node.name}:output:{index}") for index in own)
+                replica_results = (index for index, is_own in enumerate(results) if is_own)
+                self._own.update((function, f"{node.name}:output:{index}") for index in replica_results)
         if apart:
             self._own.add((function, node.name))
         if node.op in vocabulary.LOOPS:

@@ -148,12 +148,12 @@ def make_replicas(
             f"multiple of {ipus_each}. Select {ipus_each * count} IPUs for {count} replicas, or {ipus_each} for one.",
         )
     of_replicas = selection.shard_ipus(chips, order, pipelined=pipelined, replicas=count)
-    return [Replica(index, count, ipus_each, group, own, share) for index, own in enumerate(of_replicas)]
+    return [Replica(index, count, ipus_each, group, ipus, share) for index, ipus in enumerate(of_replicas)]
 
 
 def _used_shards(graph: FunctionGraph) -> Iterator[Shard]:
     """Yields the shards that a function uses in its ops and pipeline stages."""
-    yield from (mark.shard or Shard(0) for mark in graph.annotations.values())
+    yield from (annotation.shard or Shard(0) for annotation in graph.annotations.values())
     yield from (Shard(shard) for pipeline in _pipelines(graph) for stage in pipeline.devices for shard in stage)
 
 
@@ -218,11 +218,11 @@ def replica_functions(functions: Functions, replica: Replica) -> Functions:
     def replaced(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
         return [_constant(node.name, replica.global_index, node.proto)] if node.op == _INDEX else None
 
-    own = functions.with_copies(instance_dependent)
+    copies = functions.with_copies(instance_dependent)
     for name in instance_dependent:
-        if _INDEX in own[name].ops:
-            own[name].rewrite(replaced)
-    return own
+        if _INDEX in copies[name].ops:
+            copies[name].rewrite(replaced)
+    return copies
 
 
 def _single(node: node_def_pb2.NodeDef) -> Iterator[node_def_pb2.NodeDef]:

@@ -216,8 +216,8 @@ def _cast(node: node_def_pb2.NodeDef, _: Original, inputs: Sequence[Any]) -> lis
     signed = _signed(value, types_pb2.DT_INT64)
     beyond = _signed(value - math_ops.cast(2.0**63, value.dtype), types_pb2.DT_INT64)
     is_negative = gen_bitwise_ops.right_shift(signed, array_ops.constant(63, dtypes.int64))
-    both = bitwise_ops.bitwise_or(signed, bitwise_ops.bitwise_and(beyond, is_negative))
-    return [array_ops.bitcast(both, dtypes.uint64)]
+    bits = bitwise_ops.bitwise_or(signed, bitwise_ops.bitwise_and(beyond, is_negative))
+    return [array_ops.bitcast(bits, dtypes.uint64)]
 
 
 def _signed(value: Any, kind: int) -> Any:

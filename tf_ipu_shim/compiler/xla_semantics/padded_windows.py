@@ -54,14 +54,14 @@ def is_finite(node: node_def_pb2.NodeDef, inputs: Sequence[Any]) -> Any:
 
 def without_padding(node: node_def_pb2.NodeDef, original: Callable[..., list[Any]], inputs: Sequence[Any]) -> Any:
     """Builds the result for elements that are not finite."""
-    places = OPERANDS[node.op]
+    operands = OPERANDS[node.op]
 
     def convolve(beside: Any, other: Any) -> Any:
         taken = list(inputs)
-        taken[places.beside_padding], taken[places.other] = beside, other
+        taken[operands.beside_padding], taken[operands.other] = beside, other
         return original(*taken)[0]
 
-    return _result(convolve, inputs[places.beside_padding], inputs[places.other])
+    return _result(convolve, inputs[operands.beside_padding], inputs[operands.other])
 
 
 def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
@@ -72,15 +72,15 @@ def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
     def as_number(condition: Any) -> Any:
         return math_ops.cast(condition, kind)
 
-    def there(*products: tuple[Any, Any]) -> Any:
+    def any_product(*products: tuple[Any, Any]) -> Any:
         return sum((convolve(as_number(lhs), as_number(rhs)) for lhs, rhs in products), zero) > zero
 
     is_nan, is_infinite = math_ops.is_nan(beside), math_ops.is_inf(beside)
     plus, minus = math_ops.logical_and(is_infinite, beside > zero), math_ops.logical_and(is_infinite, beside < zero)
     above, below = other > zero, other < zero
     no_sign = math_ops.logical_not(math_ops.logical_or(above, below))
-    has_nan = there((is_nan, array_ops.ones_like(no_sign)), (is_infinite, no_sign))
-    has_plus, has_minus = there((plus, above), (minus, below)), there((plus, below), (minus, above))
+    has_nan = any_product((is_nan, array_ops.ones_like(no_sign)), (is_infinite, no_sign))
+    has_plus, has_minus = any_product((plus, above), (minus, below)), any_product((plus, below), (minus, above))
     infinity = array_ops.constant(float("inf"), kind)
     zeros = array_ops.zeros_like(as_number(has_nan))
     added = array_ops.where_v2(has_plus, infinity, zeros) + array_ops.where_v2(has_minus, -infinity, zeros)

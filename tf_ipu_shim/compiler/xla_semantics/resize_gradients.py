@@ -54,10 +54,10 @@ def _source_pixels(output_size: Any, input_size: Any, align_corners: bool, half_
     scale = sizes[1] / sizes[0]
     if align_corners:
         scale = array_ops.where_v2(output_size > 1, (sizes[1] - 1.0) / math_ops.maximum(sizes[0] - 1.0, 1.0), scale)
-    places = math_ops.cast(math_ops.range(output_size), dtypes.float32)
+    pixels = math_ops.cast(math_ops.range(output_size), dtypes.float32)
     if half_pixels:
-        places = places + 0.5
-    places = places * scale
+        pixels = pixels + 0.5
+    pixels = pixels * scale
     # Ties are rounded away from zero.
-    nearest = math_ops.floor(places + 0.5 if align_corners else places)
+    nearest = math_ops.floor(pixels + 0.5 if align_corners else pixels)
     return math_ops.minimum(math_ops.cast(nearest, dtypes.int32), input_size - 1)

@@ -101,8 +101,8 @@ def _classes(node: Node) -> list[node_def_pb2.NodeDef]:
         return f"{keep(constant(f'{node.name}/{name}', value, types_pb2.DT_INT32, drawn)).name}:output:0"
 
     def part(name: str, begin: int, size: int) -> str:
-        places = add_constant(f"{name}/begin", [0, begin]), add_constant(f"{name}/size", [-1, size])
-        new_node = add(name, "Slice", drawn.input[0], *places)
+        bounds = add_constant(f"{name}/begin", [0, begin]), add_constant(f"{name}/size", [-1, size])
+        new_node = add(name, "Slice", drawn.input[0], *bounds)
         new_node.attr["T"].type, new_node.attr["Index"].type = kind, types_pb2.DT_INT32
         return f"{new_node.name}:output:0"
 

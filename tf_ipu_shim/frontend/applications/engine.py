@@ -109,13 +109,13 @@ class Engine:
 
     def _rename_outfeeds(self) -> list[str]:
         """Gives the outfeeds names of this engine's own: outfeeds are found by name in the whole process."""
-        own = {feed.id: f"{feed.id}/engine_{self.device.ordinal}" for feed in self._program.outfeeds}
+        feed_ids = {feed.id: f"{feed.id}/engine_{self.device.ordinal}" for feed in self._program.outfeeds}
         for function in self._program.library.function:
             for node in function.node_def:
                 if node.op == vocabulary.OUTFEED_ENQUEUE:
-                    node.attr["feed_id"].s = own[node.attr["feed_id"].s.decode()].encode()
+                    node.attr["feed_id"].s = feed_ids[node.attr["feed_id"].s.decode()].encode()
                     node.attr["outfeed_mode"].s = b"all"  # each call has its answer
-        return list(own.values())
+        return list(feed_ids.values())
 
     def _build(self) -> None:
         ipu = self.device.name

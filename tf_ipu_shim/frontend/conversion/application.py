@@ -74,14 +74,14 @@ def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executi
     def program(part: Any, input_names: Sequence[str], output_names: Sequence[str], infeed: Any, outfeed: Any) -> Any:
         graph_def = _without_outer_controls(part)
         node_names = {node.name for node in graph_def.node}
-        own = {name: stage for name, stage in stages.items() if name in node_names}
-        parts = stage_functions.split_into_stages(graph_def, own, input_names, output_names)
+        stage_of = {name: stage for name, stage in stages.items() if name in node_names}
+        parts = stage_functions.split_into_stages(graph_def, stage_of, input_names, output_names)
         if len(parts) < 2:
             raise ValueError(
                 f"The part of the model on the IPU is in {len(parts)} stage; expected two or more for a "
                 "pipeline. Leave pipeline_cfg out, or assign the nodes to more stages."
             )
-        placed = [ipus[stage] for stage in sorted(set(own.values()))]
+        placed = [ipus[stage] for stage in sorted(set(stage_of.values()))]
         return pipelining_ops.pipeline(
             [_stage_function(graph_def, program_part) for program_part in parts],
             gradient_accumulation_count=len(parts),

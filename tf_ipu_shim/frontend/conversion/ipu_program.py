@@ -114,9 +114,11 @@ def _drop_outer_colocations(node: Any, node_names: Container[str]) -> None:
     for attribute in CLUSTER_ATTRIBUTES:
         node.attr.pop(attribute, None)
     if vocabulary.COLOCATION_ATTRIBUTE in node.attr:
-        places = node.attr[vocabulary.COLOCATION_ATTRIBUTE].list.s
-        places[:] = [place for place in places if place.decode().removeprefix(_WITH) in node_names]
-        if not places:
+        colocations = node.attr[vocabulary.COLOCATION_ATTRIBUTE].list.s
+        colocations[:] = [
+            colocation for colocation in colocations if colocation.decode().removeprefix(_WITH) in node_names
+        ]
+        if not colocations:
             del node.attr[vocabulary.COLOCATION_ATTRIBUTE]
 
 

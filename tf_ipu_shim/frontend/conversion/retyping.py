@@ -55,13 +55,13 @@ class DtypeConversion:
         return changed
 
     def _insert_casts(self, graph_def: Any, output_dtypes: dict[str, list[int]]) -> None:
-        both = {self._source, self._target}
+        dtypes = {self._source, self._target}
         casts: dict[tuple[graph_nodes.Tensor, int], Any] = {}
         for node in graph_def.node:
             for position, dtype in enumerate(node_types.input_dtypes(node)):
                 tensor = graph_nodes.parse_tensor(node.input[position])
                 has = output_dtypes[tensor[0]][tensor[1]]
-                if has != dtype and {has, dtype} == both:
+                if has != dtype and {has, dtype} == dtypes:
                     cast = casts.setdefault((tensor, dtype), self._cast(tensor, has, dtype, output_dtypes))
                     node.input[position] = cast.name
         graph_def.node.extend(casts.values())

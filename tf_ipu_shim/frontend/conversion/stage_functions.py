@@ -37,10 +37,10 @@ def split_into_stages(
     insides: list[set[str]] = []
     needs: list[list[str]] = []
     for stage in order:
-        own = {name for name, of in stages.items() if of == stage and name not in fed}
-        constants = _shared_constants(nodes, own, stages, fed)
-        insides.append(own | constants)
-        needs.append(_external_inputs(nodes, own | constants))
+        stage_nodes = {name for name, of in stages.items() if of == stage and name not in fed}
+        constants = _shared_constants(nodes, stage_nodes, stages, fed)
+        insides.append(stage_nodes | constants)
+        needs.append(_external_inputs(nodes, stage_nodes | constants))
     # Outputs that are constants of the graph are computed in the last stage.
     loose = {graph_nodes.node_name(name) for name in outputs} - set(stages) - fed
     insides[-1] |= graph_nodes.ancestors(nodes, loose)
@@ -75,22 +75,24 @@ def check_forward_only(nodes: Mapping[str, Any], stages: Mapping[str, int], fed:
 
 def stage_function(graph_def: Any, part: StagePart) -> Stage:
     """Returns a function that puts a part into the current graph, under the names that it has."""
-    own = graph_nodes.subgraph(graph_def, part.nodes)
+    subgraph = graph_nodes.subgraph(graph_def, part.nodes)
     computed = {name for name in part.outputs if graph_nodes.node_name(name) in part.nodes}
 
     def stage(*arguments: Any) -> list[Any]:
         operands = dict(zip(part.inputs, arguments))
         computed_names = [name for name in part.outputs if name in computed]
-        results = dict(zip(computed_names, ipu_program.import_part(own, operands, computed_names)))
+        results = dict(zip(computed_names, ipu_program.import_part(subgraph, operands, computed_names)))
         return [results[name] if name in computed else operands[name] for name in part.outputs]
 
     return stage
 
 
-def _shared_constants(nodes: Mapping[str, Any], own: set[str], stages: Mapping[str, int], fed: set[str]) -> set[str]:
+def _shared_constants(
+    nodes: Mapping[str, Any], stage_nodes: set[str], stages: Mapping[str, int], fed: set[str]
+) -> set[str]:
     """Constants that a stage's nodes need; each stage has its own copy."""
     shared: set[str] = set()
-    pending = list(own)
+    pending = list(stage_nodes)
     while pending:
         for input_name in map(graph_nodes.node_name, nodes[pending.pop()].input):
             if input_name not in stages and input_name not in fed and input_name not in shared:
@@ -115,6 +117,6 @@ def _read_tensors(
 ) -> list[str]:
     """Returns the tensors of some nodes that anybody else reads, in the graph's order."""
     read = {*outputs, *(tensor for need in needs for tensor in need)}
-    place = {name: position for position, name in enumerate(nodes)}
+    position_of = {name: position for position, name in enumerate(nodes)}
     mine = [tensor for tensor in read if graph_nodes.node_name(tensor) in inside]
-    return sorted(mine, key=lambda tensor: (place[graph_nodes.node_name(tensor)], tensor))
+    return sorted(mine, key=lambda tensor: (position_of[graph_nodes.node_name(tensor)], tensor))

@@ -154,11 +154,11 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
             )
         flat = [ops.convert_to_tensor(tensor) for tensor in nest.flatten(tensors)]
         # All of it at once: another thread may be dequeuing already.
-        sent = _EnqueuedElement(
+        enqueued = _EnqueuedElement(
             outermost, tensors, [tensor.dtype for tensor in flat], [tensor.shape for tensor in flat]
         )
         if tracing.may_run(ops.get_default_graph()):
-            self._sent = sent
+            self._sent = enqueued
         if uncompiled_graph.is_uncompiled():
             return self._enqueue_of_each_replica(flat)
         return self._enqueue_op(*flat)
@@ -202,8 +202,8 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
             FailedPreconditionError: it is in mode `LAST`, and has no last element: no program has run, or outfeeds are
                 synthetic. In graph mode where the tensors are fetched.
         """
-        sent = self._sent
-        if sent is None:
+        enqueued = self._sent
+        if enqueued is None:
             if context.executing_eagerly() and threading.get_ident() != self._thread:
                 return []
             raise ValueError(
@@ -212,8 +212,8 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
             )
         with ops.device(_HOST):
             flat = plugin.load().ops.pop_datastream_outfeed_dequeue(
-                output_types=sent.types,
-                output_shapes=sent.shapes,
+                output_types=enqueued.types,
+                output_shapes=enqueued.shapes,
                 device_ordinal=self._device_ordinal,
                 feed_id=self._id,
                 outfeed_mode=self._mode.value,
@@ -222,7 +222,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
                 may_be_replicated=self._may_be_replicated(),
                 is_synthetic=flags.current().is_synthetic("outfeed"),
             )
-        return nest.pack_sequence_as(sent.structure, flat)
+        return nest.pack_sequence_as(enqueued.structure, flat)
 
     def results(self, iterations: int, replicas: int) -> Any:
         """Dequeues results for training and evaluation; raises if there are none.
@@ -234,12 +234,12 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         Returns:
             The structure that was enqueued; zeros where `TF_POPLAR_FLAGS` makes outfeeds synthetic.
         """
-        sent = self._sent
-        if sent is None or not flags.current().is_synthetic("outfeed"):
+        enqueued = self._sent
+        if enqueued is None or not flags.current().is_synthetic("outfeed"):
             return self.dequeue()
         axes = [*([iterations] if self._mode is IPUOutfeedMode.ALL else []), *([replicas] if replicas > 1 else [])]
-        flat = [array_ops.zeros([*axes, *shape], dtype) for shape, dtype in zip(sent.shapes, sent.types)]
-        return nest.pack_sequence_as(sent.structure, flat)
+        flat = [array_ops.zeros([*axes, *shape], dtype) for shape, dtype in zip(enqueued.shapes, enqueued.types)]
+        return nest.pack_sequence_as(enqueued.structure, flat)
 
     def _may_be_replicated(self) -> bool:
         """Returns whether elements may have an axis of replicas: known once the system is configured."""

@@ -35,13 +35,13 @@ def accepts_leading_dtype(layer: type) -> type:
         >>> Halved(tf.float16).dtype
         'float16'
     """
-    own = layer.__init__  # type: ignore[misc]
+    stock_init = layer.__init__  # type: ignore[misc]
 
-    @functools.wraps(own)
+    @functools.wraps(stock_init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         if args and isinstance(args[0], (tf.DType, type)):
             kwargs["dtype"], args = args[0], args[1:]
-        own(self, *args, **kwargs)
+        stock_init(self, *args, **kwargs)
 
     layer.__init__ = __init__  # type: ignore[misc]
     return layer

@@ -288,11 +288,11 @@ class PopnnRNN(IPULayer):
             name: _keras.initializers.serialize(getattr(self, name))
             for name in ("kernel_initializer", "recurrent_initializer", "bias_initializer")
         }
-        own = {name: value for name, value in self._arguments.items() if name not in self._REFUSED[:7]}
-        own["partials_dtype"] = tf.as_dtype(own["partials_dtype"]).name
-        own["activation"] = self.activation
-        own["recurrent_activation"] = self.recurrent_activation
-        return {**super().get_config(), "units": self.units, **own, **initializers}
+        arguments = {name: value for name, value in self._arguments.items() if name not in self._REFUSED[:7]}
+        arguments["partials_dtype"] = tf.as_dtype(arguments["partials_dtype"]).name
+        arguments["activation"] = self.activation
+        arguments["recurrent_activation"] = self.recurrent_activation
+        return {**super().get_config(), "units": self.units, **arguments, **initializers}
 
 
 def constructor_arguments(arguments: dict[str, Any]) -> list[str]:

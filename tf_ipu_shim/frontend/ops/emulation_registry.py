@@ -100,9 +100,9 @@ def _is_same_function(registered: Callable[..., Any], candidate: Callable[..., A
     codes = [function.__code__ for function in (registered, candidate) if hasattr(function, "__code__")]
     if len(codes) < 2:
         return False
-    places = [(code.co_filename, code.co_firstlineno, code.co_name) for code in codes]
+    locations = [(code.co_filename, code.co_firstlineno, code.co_name) for code in codes]
     names = [(function.__module__, function.__qualname__) for function in (registered, candidate)]
-    return places[0] == places[1] or (names[0] == names[1] and _LAMBDA not in names[0][1])
+    return locations[0] == locations[1] or (names[0] == names[1] and _LAMBDA not in names[0][1])
 
 
 def _matches_path(path: str, registered: str) -> bool:

@@ -36,8 +36,8 @@ def planner_scope(**options: Mapping[str, Any] | None) -> Iterator[None]:
         >>> with planner_scope(convolution={"partialsType": "half"}):
         ...     y = tf.nn.conv2d(tf.ones([1, 4, 4, 2]), tf.ones([3, 3, 2, 2]), 1, "SAME")
     """
-    mark = planner_attribute(**options)
-    with tracing.attribute_scope({} if mark is None else {vocabulary.PLANNING_ATTRIBUTE: mark}):
+    attribute = planner_attribute(**options)
+    with tracing.attribute_scope({} if attribute is None else {vocabulary.PLANNING_ATTRIBUTE: attribute}):
         yield
 
 
@@ -64,11 +64,15 @@ def recurrent_planner_scope(options: RecurrentOptions | None) -> Iterator[None]:
     if options is None:
         yield
         return
-    mark = planner_attribute(dot=options.backward)
-    overrides = {"MatMul": _GRADIENT} if mark is not None and not context.executing_eagerly() else {}
-    marks = {vocabulary.GRADIENT_PLANNING_ATTRIBUTE: mark} if mark is not None else {}
+    attribute = planner_attribute(dot=options.backward)
+    overrides = {"MatMul": _GRADIENT} if attribute is not None and not context.executing_eagerly() else {}
+    attributes = {vocabulary.GRADIENT_PLANNING_ATTRIBUTE: attribute} if attribute is not None else {}
     graph = ops.get_default_graph()
-    with planner_scope(dot=options.forward), tracing.attribute_scope(marks), graph.gradient_override_map(overrides):
+    with (
+        planner_scope(dot=options.forward),
+        tracing.attribute_scope(attributes),
+        graph.gradient_override_map(overrides),
+    ):
         yield
 
 

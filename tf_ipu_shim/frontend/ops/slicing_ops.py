@@ -133,11 +133,11 @@ def _check_inner_shapes(src: tf.Tensor, dst: tf.Tensor) -> None:
 
 def _copy_slices(dst: Any, src: Any, counts: Any, sources: Any, targets: Any, zero_unused: bool) -> tf.Tensor:
     """One gather: for each element of the result, the last slice that covers it, and its place in the source."""
-    place = tf.range(dst.shape[0])
-    begins, numbers = targets[:, tf.newaxis], tf.range(tf.shape(targets)[0])[:, tf.newaxis]
-    covers = tf.logical_and(place >= begins, place < begins + counts[:, tf.newaxis])
-    last = tf.reduce_max(tf.where(covers, numbers, -1), axis=0)
+    positions = tf.range(dst.shape[0])
+    begins, slice_indices = targets[:, tf.newaxis], tf.range(tf.shape(targets)[0])[:, tf.newaxis]
+    covers = tf.logical_and(positions >= begins, positions < begins + counts[:, tf.newaxis])
+    last = tf.reduce_max(tf.where(covers, slice_indices, -1), axis=0)
     chosen = tf.maximum(last, 0)
-    origin = tf.clip_by_value(tf.gather(sources - targets, chosen) + place, 0, src.shape[0] - 1)
+    origin = tf.clip_by_value(tf.gather(sources - targets, chosen) + positions, 0, src.shape[0] - 1)
     covered = tf.reshape(last >= 0, [-1] + [1] * (len(dst.shape) - 1))
     return tf.where(covered, tf.gather(src, origin), tf.zeros_like(dst) if zero_unused else dst)

@@ -31,11 +31,11 @@ class IpuOptimizer(optimizer_v1.Optimizer):
 
     def __init__(self, opt: Any, name: str | None = None) -> None:
         if not isinstance(opt, optimizer_v1.Optimizer) and hasattr(opt, "get_config"):
-            place = "ipu.keras.optimizers"
+            module = "ipu.keras.optimizers"
             if sdk.current() >= (3, 0):
-                place = "keras.ipu.optimizers (in the `keras` package)"
+                module = "keras.ipu.optimizers (in the `keras` package)"
             raise ValueError(
-                f"Should use optimizer in {place} to wrap a Keras optimizer; {type(self).__name__} wraps a "
+                f"Should use optimizer in {module} to wrap a Keras optimizer; {type(self).__name__} wraps a "
                 f"tf.compat.v1.train.Optimizer and was given a {type(opt).__name__}. Use the wrapper of that module, "
                 "or an optimizer of tf.compat.v1.train."
             )

@@ -52,7 +52,7 @@ def _build_execution(arguments: PipelineArguments, name: str) -> Any:
 def _collect_outputs(arguments: PipelineArguments, step: PipelineStep) -> list[_LoopOutput]:
     """The values that outlive a mini-batch: gradients, captured gradients, outfeed elements, hyperparameters."""
     captured = [ops.convert_to_tensor(gradient) for gradient in nest.flatten(step.captured)]
-    sent = nest.flatten(step.outfeed) if step.outfeed is not None else []
+    outfeed_tensors = nest.flatten(step.outfeed) if step.outfeed is not None else []
     hyperparameters = [value for _, value in step.hyperparameters.values()]
     return [
         _LoopOutput(
@@ -71,8 +71,8 @@ def _collect_outputs(arguments: PipelineArguments, step: PipelineStep) -> list[_
             arguments.reduction_method if arguments.accumulates_captured else None,
         ),
         _LoopOutput(
-            sent,
-            [_sum_dtype(arguments, tensor) for tensor in sent],
+            outfeed_tensors,
+            [_sum_dtype(arguments, tensor) for tensor in outfeed_tensors],
             None
             if arguments.accumulate_outfeed is AccumulatedOutfeed.LAST
             else GradientAccumulationReductionMethod.SUM,

@@ -108,10 +108,10 @@ def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
         >>> recomputation_checkpoint(tf.nn.relu(tf.constant([-1.0, 2.0]))).numpy().tolist()
         [0.0, 2.0]
     """
-    mark = attr_value_pb2.AttrValue(b=True)
+    attribute = attr_value_pb2.AttrValue(b=True)
     with (
         ops.name_scope(name, "recomputation_checkpoint"),
-        tracing.attribute_scope({vocabulary.CHECKPOINT_ATTRIBUTE: mark}),
+        tracing.attribute_scope({vocabulary.CHECKPOINT_ATTRIBUTE: attribute}),
     ):
         return nest.map_structure(array_ops.identity, tensors)
 

@@ -72,8 +72,8 @@ class PipelineStep:
         for stage_index, (stage, options, backward) in enumerate(
             zip(self._arguments.functions, forward_options, backward_options)
         ):
-            mark = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=stage_index)}
-            with planner_options.planner_scope(**_matmul_options(options)), tracing.attribute_scope(mark):
+            stage_attribute = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=stage_index)}
+            with planner_options.planner_scope(**_matmul_options(options)), tracing.attribute_scope(stage_attribute):
                 outputs = self._run_stage(stage_index, stage, outputs, keywords)
             self._check_products(bounds[-1], outputs, options, backward)
             keywords = {}
@@ -147,16 +147,16 @@ class PipelineStep:
             stage = stage_of.get(tf_graphs.original_op(operation))
             if (
                 stage is not None
-                and (mark := planner_options.planner_attribute(**_matmul_options(options[stage]))) is not None
+                and (attribute := planner_options.planner_attribute(**_matmul_options(options[stage]))) is not None
             ):
-                tf_graphs.set_attr(operation, vocabulary.PLANNING_ATTRIBUTE, mark)
+                tf_graphs.set_attr(operation, vocabulary.PLANNING_ATTRIBUTE, attribute)
 
     def _feed_out(self, outputs: list[Any]) -> None:
         arguments = self._arguments
         if arguments.accumulate_outfeed_dtype is not None:
             outputs = _rename_outputs(outputs)
-        sent = self._outfeed_values(outputs)
-        if isinstance(sent, list) and not sent:
+        values = self._outfeed_values(outputs)
+        if isinstance(values, list) and not values:
             return
         if arguments.outfeed_queue is None:
             raise ValueError(
@@ -164,9 +164,9 @@ class PipelineStep:
                 "no outfeed_queue has been provided. Provide one, or mask the outputs with outfeed_mask."
             )
         if arguments.accumulate_outfeed:
-            self.outfeed = sent
+            self.outfeed = values
         else:
-            self._operations.append(arguments.outfeed_queue.enqueue(sent))
+            self._operations.append(arguments.outfeed_queue.enqueue(values))
 
     def _outfeed_values(self, outputs: list[Any]) -> Any:
         arguments = self._arguments

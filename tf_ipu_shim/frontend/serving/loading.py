@@ -114,7 +114,7 @@ def _program_inputs(node: Any, library: Mapping[str, function_pb2.FunctionDef]) 
 def _create_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> bool:
     if vocabulary.SERVED_ATTRIBUTE not in node.attr:
         return False
-    mark = ServedCall.from_bytes(node.attr[vocabulary.SERVED_ATTRIBUTE].s)
+    served_call = ServedCall.from_bytes(node.attr[vocabulary.SERVED_ATTRIBUTE].s)
     function = node.attr["f"].func.name
     needed = function_pb2.FunctionDefLibrary(
         function=[library[name] for name in _reachable_functions(function, library)]
@@ -131,7 +131,7 @@ def _create_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) 
     node.attr["function"].s = function.encode()
     node.attr["library"].s = needed.SerializeToString(deterministic=True)
     node.attr["device_ordinal"].i = 0
-    for sizes in mark.shapes:
+    for sizes in served_call.shapes:
         shape = node.attr["output_shapes"].list.shape.add(unknown_rank=sizes is None)
         for size in sizes or ():
             shape.dim.add(size=-1 if size is None else size)

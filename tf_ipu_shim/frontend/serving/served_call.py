@@ -86,8 +86,8 @@ def add_call(
             else outside
         )
     results = tracing.add_nested_call(graph, outputs, [], inputs)
-    mark = ServedCall([_static_shape(tensor) for tensor in outputs], plan.ipus, plan.iterations)
-    tf_graphs.set_attr(results[0].op, vocabulary.SERVED_ATTRIBUTE, attr_value_pb2.AttrValue(s=mark.to_bytes()))
+    served_call = ServedCall([_static_shape(tensor) for tensor in outputs], plan.ipus, plan.iterations)
+    tf_graphs.set_attr(results[0].op, vocabulary.SERVED_ATTRIBUTE, attr_value_pb2.AttrValue(s=served_call.to_bytes()))
     return results
 
 

@@ -40,10 +40,10 @@ def enable_sharding() -> None:
 
 def _patch_maybe_compile(stock: Callable[..., Any]) -> Callable[..., Any]:
     def maybe_compile(scope: Any, op: Any, *arguments: Any) -> Any:
-        marks = _gradient_attributes(op.outputs[0]) if op.outputs else {}
-        if not marks:
+        attributes = _gradient_attributes(op.outputs[0]) if op.outputs else {}
+        if not attributes:
             return stock(scope, op, *arguments)
-        with tracing.attribute_scope(marks):
+        with tracing.attribute_scope(attributes):
             return stock(scope, op, *arguments)
 
     return maybe_compile
@@ -51,9 +51,9 @@ def _patch_maybe_compile(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 def _patch_record_gradient(stock: Callable[..., Any]) -> Callable[..., Any]:
     def record_gradient(op_name: Any, inputs: Any, attrs: Any, outputs: Any) -> Any:
-        marks = _gradient_attributes(outputs[0]) if outputs and not context.executing_eagerly() else {}
-        if marks:
-            attrs = (*(attrs or ()), _MARKS, marks)
+        gradient_attributes = _gradient_attributes(outputs[0]) if outputs and not context.executing_eagerly() else {}
+        if gradient_attributes:
+            attrs = (*(attrs or ()), _MARKS, gradient_attributes)
         return stock(op_name, inputs, attrs, outputs)
 
     return record_gradient
@@ -74,10 +74,10 @@ def _gradient_attributes(tensor: Any) -> dict[str, attr_value_pb2.AttrValue]:
     """Attributes of the gradient of an op."""
     op = getattr(tensor, "op", None) if hasattr(tensor, "graph") else None
     attributes = {} if op is None else op.node_def.attr
-    marks = {}
+    kept = {}
     if vocabulary.SHARDING_ATTRIBUTE in attributes:
-        marks[vocabulary.SHARDING_ATTRIBUTE] = attributes[vocabulary.SHARDING_ATTRIBUTE]
+        kept[vocabulary.SHARDING_ATTRIBUTE] = attributes[vocabulary.SHARDING_ATTRIBUTE]
     if vocabulary.OUTLINED_CALL_ATTRIBUTE in attributes:
         call = attributes[vocabulary.OUTLINED_CALL_ATTRIBUTE].s
-        marks[vocabulary.OUTLINED_CALL_ATTRIBUTE] = attr_value_pb2.AttrValue(s=call + b", gradient")
-    return marks
+        kept[vocabulary.OUTLINED_CALL_ATTRIBUTE] = attr_value_pb2.AttrValue(s=call + b", gradient")
+    return kept

@@ -123,10 +123,10 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
         with ops.device(_HOST):
             return [ops.convert_to_tensor(array) for array in arrays]
     key = name or ops.get_default_graph().unique_name(f"host_{kind}")
-    place = waits.line_of(sys._getframe())
+    line = waits.line_of(sys._getframe())
 
     def start(*arrays: Any) -> Any:
-        return np.int64(collectives.start(kind, key, arrays, root, place))
+        return np.int64(collectives.start(kind, key, arrays, root, line))
 
     def finish(call_id: Any) -> list[Any]:
         return collectives.finish(key, int(call_id))

@@ -29,9 +29,9 @@ def order_accesses(graph: func_graph.FuncGraph) -> None:
     ordered = [accesses[variable] for variable in accesses if variable in written and len(accesses[variable]) > 1]
     if not ordered:
         return
-    places = {op: place for place, op in enumerate(_compilation_order(graph))}
+    position_of = {op: position for position, op in enumerate(_compilation_order(graph))}
     for variable_accesses in ordered:
-        _chain(sorted(variable_accesses, key=lambda access: places[access[0]]))
+        _chain(sorted(variable_accesses, key=lambda access: position_of[access[0]]))
 
 
 def _chain(accesses: Sequence[tuple[ops.Operation, bool]]) -> None:
@@ -117,7 +117,7 @@ def _functionalized_names(graph: func_graph.FuncGraph) -> dict[ops.Operation, st
     values = [tensor.op for tensor in graph.inputs if tensor.dtype != dtypes.resource]
     resources = [tensor.op for tensor in graph.inputs if tensor.dtype == dtypes.resource]
     resources.sort(key=lambda op: _argument_name(op.name))
-    return {op: f"arg{place}" for place, op in enumerate([*values, *resources])}
+    return {op: f"arg{index}" for index, op in enumerate([*values, *resources])}
 
 
 def _argument_name(name: str) -> str:

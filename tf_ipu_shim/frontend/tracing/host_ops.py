@@ -19,6 +19,6 @@ def host_placement(name: str) -> Iterator[None]:
     Unlike `scopes.outside_compilation_scope` it may stand anywhere, inside that scope too: library functions do not
     know where they are called.
     """
-    mark = attr_value_pb2.AttrValue(s=name.encode())
-    with tracing.attribute_scope({vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE: mark}), tf.device("/device:CPU:0"):
+    attribute = attr_value_pb2.AttrValue(s=name.encode())
+    with tracing.attribute_scope({vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE: attribute}), tf.device("/device:CPU:0"):
         yield

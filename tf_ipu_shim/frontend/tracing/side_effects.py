@@ -73,21 +73,21 @@ def order_body(graph: func_graph.FuncGraph) -> list[ops.Operation]:
 
 def _script_order(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
     """Yields ops as the script made them, but each after those that it waits for."""
-    places = {op: place for place, op in enumerate(graph.get_operations())}
+    position_of = {op: position for position, op in enumerate(graph.get_operations())}
     waits: dict[ops.Operation, int] = {}
     users: dict[ops.Operation, list[ops.Operation]] = {}
-    for op in places:
+    for op in position_of:
         sources = {*(tensor.op for tensor in op.inputs), *op.control_inputs}
         waits[op] = len(sources)
         for source in sources:
             users.setdefault(source, []).append(op)
-    ready = [(place, op) for op, place in places.items() if not waits[op]]
+    ready = [(position, op) for op, position in position_of.items() if not waits[op]]
     while ready:
         _, op = heapq.heappop(ready)
         for user in users.get(op, ()):
             waits[user] -= 1
             if not waits[user]:
-                heapq.heappush(ready, (places[user], user))
+                heapq.heappush(ready, (position_of[user], user))
         yield op
 
 

@@ -50,8 +50,8 @@ def as_svg(timetable: PipelineTimetable) -> str:
         >>> as_svg(PipelineTimetable(schedule="Grouped", stages=2, mini_batches=4)).startswith("<svg")
         True
     """
-    both = timetable.training and timetable.schedule == "Grouped"
-    row = _HEIGHT * (2 if both else 1) + 4
+    has_both_directions = timetable.training and timetable.schedule == "Grouped"
+    row = _HEIGHT * (2 if has_both_directions else 1) + 4
     columns = timetable.slots + timetable.training
     height = _TOP + row * timetable.stages + 34
     width = max(_LEFT + _WIDTH * columns + 12, 620)
@@ -63,8 +63,8 @@ def as_svg(timetable: PipelineTimetable) -> str:
         f'<text x="10" y="20" font-size="14">{title}</text>',
     ]
     legend = [(_FORWARD, "forward"), (_BACKWARD, "backward"), (_UPDATE, "update")]
-    for place, (colour, meaning) in enumerate(legend[: 3 if timetable.training else 1]):
-        x = 10 + 90 * place
+    for index, (colour, meaning) in enumerate(legend[: 3 if timetable.training else 1]):
+        x = 10 + 90 * index
         parts.append(f'<rect x="{x}" y="31" width="12" height="12" fill="{colour}"/>')
         parts.append(f'<text x="{x + 17}" y="41">{meaning}</text>')
     for slot in range(timetable.slots):
@@ -76,7 +76,7 @@ def as_svg(timetable: PipelineTimetable) -> str:
         for slot, cell in enumerate(cells):
             for work in cell:
                 colour = _BACKWARD if work.backward else _FORWARD
-                parts += _box(slot, y + _HEIGHT * (both and work.backward), _HEIGHT, colour, str(work))
+                parts += _box(slot, y + _HEIGHT * (has_both_directions and work.backward), _HEIGHT, colour, str(work))
         if timetable.training:
             parts += _box(timetable.slots, y, row - 4, _UPDATE, "U")
     parts.append(f'<text x="10" y="{height - 12}">{_figures(timetable)}</text>')

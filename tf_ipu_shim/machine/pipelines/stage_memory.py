@@ -115,9 +115,9 @@ def stashed(
         [['scale', 'x'], []]
     """
     named = set(checkpoints)
-    own = {value for value in named if is_own(value)}
-    comes_in = named - own
-    seen, pending = set(own), list(stashed_tensors)
+    own_tensors = {value for value in named if is_own(value)}
+    comes_in = named - own_tensors
+    seen, pending = set(own_tensors), list(stashed_tensors)
     while pending:
         value = pending.pop()
         if value in seen:
@@ -127,4 +127,4 @@ def stashed(
             pending.extend(operands_of(value))
         else:
             comes_in.add(value)
-    return comes_in, own
+    return comes_in, own_tensors

@@ -220,8 +220,8 @@ def _make_private(folder: pathlib.Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         # The shared temporary directory is anybody's to write to: a name we would use may be somebody else's trap.
         folders = [folder] if os.environ.get(ENVIRONMENT_VARIABLE) else [folder.parent, folder]
-        for place in folders:
-            _check_own(place)
+        for directory in folders:
+            _check_own(directory)
     except OSError as error:
         raise _unusable(folder, error) from error
 

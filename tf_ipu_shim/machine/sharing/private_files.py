@@ -23,14 +23,14 @@ def distrust_of_directory(path: str | os.PathLike[str]) -> str:
         ''
     """
     last = pathlib.Path(os.path.abspath(path))
-    for place in _parents(last):
+    for directory in _parents(last):
         try:
-            status = place.lstat()
+            status = directory.lstat()
         except OSError as error:
-            return f"{place}: {error.strerror}"
-        reason = _distrust(status, is_last=place == last)
+            return f"{directory}: {error.strerror}"
+        reason = _distrust(status, is_last=directory == last)
         if reason:
-            return f"{place} {reason}"
+            return f"{directory} {reason}"
     return "" if last.is_dir() else f"{last} is no directory"
 
 

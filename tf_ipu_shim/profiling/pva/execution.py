@@ -152,8 +152,8 @@ class Steps(Sequence[Step]):
         counts: dict[int, int] = {}
         for row in sorted((row for rows in self._inside.values() for row in rows), key=lambda row: -row.id):
             inside = self._inside.get(row.id)
-            own = len(self._compilation.by_row[row.id])
-            counts[row.id] = int(row.times) * sum(counts[child.id] for child in inside) if inside else own
+            leaf_count = len(self._compilation.by_row[row.id])
+            counts[row.id] = int(row.times) * sum(counts[child.id] for child in inside) if inside else leaf_count
         return counts
 
     def __len__(self) -> int:

@@ -165,8 +165,12 @@ def _differentiated(error: BaseException) -> str:
     op = getattr(outputs[0], "op", None) if isinstance(outputs, (list, tuple)) and outputs else None
     if op is None:
         return ""
-    own = [frame for frame in op.traceback or () if script_files.is_users(frame.filename)]
-    line = f", made at {own[-1].filename}:{own[-1].lineno}, in {own[-1].name}" if own else ""
+    user_frames = [frame for frame in op.traceback or () if script_files.is_users(frame.filename)]
+    line = (
+        f", made at {user_frames[-1].filename}:{user_frames[-1].lineno}, in {user_frames[-1].name}"
+        if user_frames
+        else ""
+    )
     return f" ({op.name}{line})"
 
 

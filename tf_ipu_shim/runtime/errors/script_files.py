@@ -34,8 +34,8 @@ _GENERATED = "__autograph_generated_file"
 def _directories(*names: str) -> tuple[str, ...]:
     """Those of packages, each with a separator at the end; `pip install --target` puts them next to scripts."""
     spec = importlib.util.find_spec("tensorflow")  # of the others it would ask our own finders, which act on it
-    places = spec.submodule_search_locations if spec is not None else None
-    homes = {*_PACKAGES, *map(os.path.dirname, (places or [])[:1])}
+    locations = spec.submodule_search_locations if spec is not None else None
+    homes = {*_PACKAGES, *map(os.path.dirname, (locations or [])[:1])}
     return tuple(os.path.join(home, name) + os.sep for name in names for home in sorted(homes))
 
 
@@ -109,8 +109,8 @@ def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
         source_map = getattr(factory, "source_map", None) or {}
         if getattr(getattr(factory, "module", None), "__file__", None) != file:
             continue
-        for place, origin_info in source_map.items():
-            if place.lineno == line:
+        for position, origin_info in source_map.items():
+            if position.lineno == line:
                 return (
                     origin_info.loc.filename,
                     origin_info.loc.lineno,

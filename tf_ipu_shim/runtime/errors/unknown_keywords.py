@@ -30,8 +30,8 @@ def _is_users(error: TypeError, call: str) -> bool:
     """Returns whether the frame that made the call has another function of that name."""
     first = call.partition(".")[0]
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    places: tuple[dict[str, Any], ...] = (frames[-1].f_locals, frames[-1].f_globals) if frames else ()
-    named = next((place[first] for place in places if first in place), None)
+    scopes: tuple[dict[str, Any], ...] = (frames[-1].f_locals, frames[-1].f_globals) if frames else ()
+    named = next((scope[first] for scope in scopes if first in scope), None)
     return named is not None and not str(getattr(named, "__module__", "")).startswith("tf_ipu_shim.")
 
 

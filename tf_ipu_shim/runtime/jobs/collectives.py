@@ -74,7 +74,7 @@ def _check_alone(members: Sequence[int], name: str, kind: str, root: int, curren
 
 
 def run(
-    kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, title: str = "", place: str = ""
+    kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, title: str = "", line: str = ""
 ) -> list[np.ndarray]:
     """Runs a collective together with the same call in every other process of the job.
 
@@ -97,7 +97,7 @@ def run(
         turn = _turns[name]
     with turn:
         received = [
-            _unpack(message_bytes) for message_bytes in _exchange(name, message, title or _title(kind, name), place)
+            _unpack(message_bytes) for message_bytes in _exchange(name, message, title or _title(kind, name), line)
         ]
     calls, parts = [header for header, _ in received], [values for _, values in received]
     problem = disagreement(calls)
@@ -106,7 +106,7 @@ def run(
     return combine(call, parts)
 
 
-def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, place: str = "") -> int:
+def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, line: str = "") -> int:
     """Starts a collective without waiting, so that processes may start theirs in different orders.
 
     Operations of one name follow each other as they were started.
@@ -132,7 +132,7 @@ def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, pla
         if before is not None:
             before.exception()  # waits, whatever comes of it
         try:
-            result.set_result(run(kind, name, arrays, root, place=place))
+            result.set_result(run(kind, name, arrays, root, line=line))
         except BaseException as error:
             result.set_exception(error)
 
@@ -164,7 +164,7 @@ def _join() -> Peers:
         return _peers
 
 
-def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
+def _exchange(name: str, message: bytes, title: str, line: str) -> list[bytes]:
     """Returns the messages of all ranks, of any lengths."""
     peers = _join()
     elements = np.zeros(-(-len(message) // _NUMBER_BYTES), np.int64)
@@ -173,7 +173,7 @@ def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
     first = np.zeros(beginning, np.int64)
     first[0] = len(message)
     first[1 : len(elements) + 1] = elements[: beginning - 1]
-    beginnings = peers.gather(name, first, name, title, place)
+    beginnings = peers.gather(name, first, name, title, line)
     lengths = beginnings[:, 0]
     parts = [beginnings[:, 1:]]
     chunk_count = 1 + -(-int(lengths.max()) // _NUMBER_BYTES)
@@ -182,7 +182,7 @@ def _exchange(name: str, message: bytes, title: str, place: str) -> list[bytes]:
     if remaining > 0:
         rest = np.zeros(remaining, np.int64)
         rest[: max(0, len(elements) - (beginning - 1))] = elements[beginning - 1 :]
-        parts.append(peers.gather(f"{name}/rest", rest, name, title, place))
+        parts.append(peers.gather(f"{name}/rest", rest, name, title, line))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1)).view(np.uint8)
     return [row[:length].tobytes() for row, length in zip(rows, lengths)]
 

@@ -87,13 +87,13 @@ class Peers:
         """Number of processes."""
         return self._here.size
 
-    def gather(self, name: str, elements: np.ndarray, call: str = "", title: str = "", place: str = "") -> np.ndarray:
+    def gather(self, name: str, elements: np.ndarray, call: str = "", title: str = "", line: str = "") -> np.ndarray:
         """Sends an array to all processes and receives theirs."""
         if self._broken or self._owner != os.getpid():
             raise CollectiveError(self._broken or "This process was forked from one of a job; that one is of the job.")
         call, title = call or name, title or name
         try:
-            with self._waits.at(call, title, place):
+            with self._waits.at(call, title, line):
                 arrived = self._exchange(name, elements, call, title)
         except CollectiveError:
             raise

@@ -114,7 +114,7 @@ class ModelForTest(abc.ABC):
         infos = [
             {key: v1.saved_model.build_tensor_info(tensor) for key, tensor in zip(keys, tensors)}
             for keys, tensors in (
-                (self._input_keys or [found_tensor.op.name for found_tensor in placeholders], placeholders),
+                (self._input_keys or [placeholder.op.name for placeholder in placeholders], placeholders),
                 (self._output_keys or [output.op.name for output in outputs], outputs),
             )
         ]

@@ -249,10 +249,10 @@ class Reduction:
         """Returns the reduced tensors; None for None, which all processes give then: they train the same model."""
         before, after = self._factors
         dense = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
-        sent = [self._compression.compress(tensor if before == 1.0 else tensor * before) for tensor in dense]
-        if not sent:
+        compressed = [self._compression.compress(tensor if before == 1.0 else tensor * before) for tensor in dense]
+        if not compressed:
             return list(gradients)
-        tensors, contexts = zip(*sent)
+        tensors, contexts = zip(*compressed)
         received = host_collectives.all_reduce(list(tensors), self._mean, name)
         decompressed = map(self._compression.decompress, received, contexts)
         results = iter([tensor if after == 1.0 else tensor * after for tensor in decompressed])

@@ -122,8 +122,8 @@ class BroadcastGlobalVariablesCallback(_Callback):  # type: ignore[misc]
         """After the first batch there are all variables."""
         if not self._is_done:
             optimizer = self.model.optimizer
-            own = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
-            broadcast_variables([*self.model.variables, *own], self.root_rank)
+            optimizer_variables = optimizer.variables() if callable(optimizer.variables) else optimizer.variables
+            broadcast_variables([*self.model.variables, *optimizer_variables], self.root_rank)
             self._is_done = True
 
 

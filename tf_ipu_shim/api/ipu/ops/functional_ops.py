@@ -60,8 +60,8 @@ def outlined_function(
             if not tracing.in_compilation():
                 return called(*args, **kwargs)
             positional, keywords = tf.nest.map_structure(functools.partial(_argument, scope), (args, kwargs))
-            mark = attr_value_pb2.AttrValue(s=scope_context.rstrip("/").encode())
-            with tracing.attribute_scope({vocabulary.OUTLINED_CALL_ATTRIBUTE: mark}):
+            attribute = attr_value_pb2.AttrValue(s=scope_context.rstrip("/").encode())
+            with tracing.attribute_scope({vocabulary.OUTLINED_CALL_ATTRIBUTE: attribute}):
                 return called(*positional, **keywords)
 
     return call

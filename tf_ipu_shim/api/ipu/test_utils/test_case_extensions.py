@@ -121,8 +121,8 @@ class TestCaseExtensions:
             if intervals is not None:
                 active = step.ipus[0].activeCycles
                 intervals.add(active.cyclesFrom.max, active.cyclesTo.max)
-        both, shorter = compute.beside(copies), min(compute.total, copies.total)
-        part = both / shorter if shorter else 0.0
+        overlap, shorter = compute.beside(copies), min(compute.total, copies.total)
+        part = overlap / shorter if shorter else 0.0
         _assert(self, part > p, f"{part} not greater than {p}")
 
 
@@ -142,11 +142,11 @@ class _Intervals:
         changes = [(at, change, 0) for at, change in self._changes] + [
             (at, 0, other_change) for at, other_change in intervals._changes
         ]
-        both = before = own_index = other_index = 0
+        overlap = before = own_index = other_index = 0
         for at, change, other_change in sorted(changes):
-            both += (at - before) * own_index * other_index
+            overlap += (at - before) * own_index * other_index
             before, own_index, other_index = at, own_index + change, other_index + other_change
-        return both
+        return overlap
 
 
 def _compute_sets(report: Any) -> list[str]:

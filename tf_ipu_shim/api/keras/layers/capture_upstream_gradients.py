@@ -128,7 +128,14 @@ def _activations(layer: Any) -> dict[str, _Place]:
         if "activation" not in name or value is None:
             continue
         for holder in (layer, getattr(layer, "cell", None)):
-            attribute = next((own for own in (name, f"_{name}") if own in getattr(holder, "__dict__", ())), None)
+            attribute = next(
+                (
+                    attribute_name
+                    for attribute_name in (name, f"_{name}")
+                    if attribute_name in getattr(holder, "__dict__", ())
+                ),
+                None,
+            )
             if attribute and callable(getattr(holder, attribute)):
                 activations[name] = _Place(holder, attribute)
                 break
@@ -168,8 +175,8 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
         self._places = _activations(layer)
         several = len(self._places) > 1
         self._wrapped_activations = {
-            name: _ActivationCapture(getattr(*place), f"{self.tag}_{name}" if several else self.tag)
-            for name, place in self._places.items()
+            name: _ActivationCapture(getattr(*location), f"{self.tag}_{name}" if several else self.tag)
+            for name, location in self._places.items()
         }
 
     @staticmethod
@@ -197,10 +204,10 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
                 f"The activations of {self._layer.name} are computed in a loop over time steps, and the gradients of "
                 "a step cannot leave it. Make the layer with unroll=True, or use CaptureUpstreamGradients."
             )
-        for name, place in self._places.items():
-            setattr(*place, self._wrapped_activations[name])
+        for name, location in self._places.items():
+            setattr(*location, self._wrapped_activations[name])
         try:
             return self._layer(inputs, *args, **kwargs)
         finally:
-            for name, place in self._places.items():
-                setattr(*place, self._wrapped_activations[name].activation)
+            for name, location in self._places.items():
+                setattr(*location, self._wrapped_activations[name].activation)

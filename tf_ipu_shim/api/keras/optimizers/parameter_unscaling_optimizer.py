@@ -27,8 +27,8 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
     def get_config(self) -> dict[str, Any]:
         """Returns the configuration for `from_config`."""
         inner = self._opt.get_config()
-        own = {name: inner[name] for name in self._hyperparameters()}
-        return {"name": self._name, **own, **{name: getattr(self, name) for name in OPTIONS}}
+        hyperparameters = {name: inner[name] for name in self._hyperparameters()}
+        return {"name": self._name, **hyperparameters, **{name: getattr(self, name) for name in OPTIONS}}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:

@@ -121,7 +121,7 @@ def _patch_compile(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 def _convert_steps(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Positional arguments of `compile` with the seventh, `steps_per_execution`, a number."""
-    return tuple(_to_python_number(value) if place == 6 else value for place, value in enumerate(arguments))
+    return tuple(_to_python_number(value) if index == 6 else value for index, value in enumerate(arguments))
 
 
 def _steps_keyword(keywords: dict[str, Any]) -> dict[str, Any]:
@@ -182,12 +182,12 @@ def _make_extended_class(kind: type, registered: type | None) -> type:
     return type(kind)(kind.__name__, bases, attributes)
 
 
-def _make_registered_class(stock: type, registered: type, own: type) -> type:
+def _make_registered_class(stock: type, registered: type, keras_class: type) -> type:
     """Returns a class of Keras' own with the script's extension, whose `get_config` may answer for the model's."""
-    if not issubclass(registered, own):
+    if not issubclass(registered, keras_class):
         raise TypeError(
             f"The extension {registered.__name__} that is registered for {stock.__name__} must be a subclass of "
-            f"{own.__name__}, which runs such a model on the IPU. Register a subclass of it."
+            f"{keras_class.__name__}, which runs such a model on the IPU. Register a subclass of it."
         )
 
     @delegation.extension_delegate

@@ -152,8 +152,8 @@ class NetworkExtension(PipelinedExtension):
 
 
 def _recorded_stage(node: Any) -> int | None:
-    own = stage_of(node)
-    return own if own is not None else stage_of(node.layer)
+    node_stage = stage_of(node)
+    return node_stage if node_stage is not None else stage_of(node.layer)
 
 
 def _summary_rows(stages: list[Any]) -> list[list[list[str]]]:

@@ -60,8 +60,8 @@ def steps_of_network(
 ) -> list[PipelineLayerStep]:
     """Returns the steps of a graph."""
     steps: list[PipelineLayerStep] = []
-    for place, node in enumerate(network.nodes):
-        assignment = assignments[place] if assignments is not None else None
+    for index, node in enumerate(network.nodes):
+        assignment = assignments[index] if assignments is not None else None
         if is_nested_call(node):
             inner_stamp = None if assignment is not None else _node_stage(node, stamped)
             steps += _nested_steps(node, path, assignment, inner_stamp)
@@ -80,19 +80,19 @@ def steps_of_sequential(
     steps: list[PipelineLayerStep] = []
     key: Key = (*path, "input")
     first = key
-    for place, layer in enumerate(model.layers):
-        assignment = assignments[place] if assignments is not None else None
-        result: Key = (*path, place)
-        own = stage_of(layer) if stage_of(layer) is not None else stamped
+    for index, layer in enumerate(model.layers):
+        assignment = assignments[index] if assignments is not None else None
+        result: Key = (*path, index)
+        layer_stage = stage_of(layer) if stage_of(layer) is not None else stamped
         if is_nested(layer):
             inner, start, ends = _steps_of_model(
-                layer, (*path, place), assignment and assignment.pipeline_stage_assignments, own
+                layer, (*path, index), assignment and assignment.pipeline_stage_assignments, layer_stage
             )
             steps += [stage_plan.naming_step([key], start, layer.name), *inner]
             steps.append(stage_plan.naming_step(ends, [result], layer.name))
         else:
             step = stage_plan.layer_step(layer, key, result)
-            step.stage = assignment.pipeline_stage if assignment is not None else own
+            step.stage = assignment.pipeline_stage if assignment is not None else layer_stage
             step.assignment = assignment
             steps.append(step)
         key = result

@@ -145,18 +145,18 @@ def _check_assignments(model: Any, assignments: Any) -> None:
         )
     _check_nested_assignment(model, assignments)
     previous = 0
-    for place, (layer, outer) in enumerate(zip(model.layers, assignments)):
+    for index, (layer, outer) in enumerate(zip(model.layers, assignments)):
         assigned_layer = outer.nested_model if outer.is_nested_model else outer.layer
         if assigned_layer is not layer:
             raise ValueError(
-                f"The provided assignment at index {place} `pipeline_stage_assignment` is for layer "
-                f"{assigned_layer.name}, but the layer in the Sequential model at index {place} is {layer.name}. "
+                f"The provided assignment at index {index} `pipeline_stage_assignment` is for layer "
+                f"{assigned_layer.name}, but the layer in the Sequential model at index {index} is {layer.name}. "
                 "Both must "
                 "be equal. Keep the order of the layers."
             )
         for inner in _flatten_assignments([outer]):
             previous = _check_stage_order(
-                inner, previous, first=place == 0 and inner is _flatten_assignments([outer])[0]
+                inner, previous, first=index == 0 and inner is _flatten_assignments([outer])[0]
             )
 
 

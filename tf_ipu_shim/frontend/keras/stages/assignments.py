@@ -101,7 +101,7 @@ def print_summary(
     show("_" * width)
     line([head for head, _ in heads])
     show("=" * width)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         for cells in itertools.zip_longest(*row, fillvalue=""):
             line(cells)
-        show(("=" if place == len(rows) - 1 else "_") * width)
+        show(("=" if index == len(rows) - 1 else "_") * width)

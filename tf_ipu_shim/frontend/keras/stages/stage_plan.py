@@ -88,10 +88,10 @@ def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> Pi
 
 def check_steps(steps: Sequence[PipelineLayerStep]) -> int:
     """Checks that layers take what earlier stages make; gives steps that only name tensors their other_steps' stage."""
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if step.stage is None:
-            later = [other_step.stage for other_step in steps[place + 1 :] if other_step.stage is not None]
-            earlier = [other_step.stage for other_step in steps[:place] if other_step.stage is not None]
+            later = [other_step.stage for other_step in steps[index + 1 :] if other_step.stage is not None]
+            earlier = [other_step.stage for other_step in steps[:index] if other_step.stage is not None]
             step.stage = max(earlier) if step.outputs and earlier else later[0]
     _check_tensor_order(steps)
     return 1 + max((step.stage for step in steps if step.stage is not None), default=-1)
@@ -100,15 +100,15 @@ def check_steps(steps: Sequence[PipelineLayerStep]) -> int:
 def _check_tensor_order(steps: Sequence[PipelineLayerStep]) -> None:
     stage_of: dict[Key, int] = {}
     for step in steps:
-        own = step.stage or 0
+        stage = step.stage or 0
         for key in step.inputs:
-            if stage_of.get(key, 0) > own:
+            if stage_of.get(key, 0) > stage:
                 raise ValueError(
-                    f"Layer {step.name} in pipeline stage {own} has a dependency from a pipeline stage which has not "
+                    f"Layer {step.name} in pipeline stage {stage} has a dependency from a pipeline stage which has not "
                     f"yet been executed: stage {stage_of[key]}. A layer can only take tensors of its own stage and of "
                     "those before. Assign the layer to that stage or a later one."
                 )
-        stage_of.update((key, own) for key in step.outputs)
+        stage_of.update((key, stage) for key in step.outputs)
 
 
 def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = False) -> None:

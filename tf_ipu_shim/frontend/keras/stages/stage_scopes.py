@@ -13,8 +13,8 @@ _NOT_THE_USERS = ("builtins", "keras", "tensorflow", "tf_ipu_shim", "tf_keras")
 
 def are_named_in(kind: type) -> bool:
     """Returns whether a method of a user's class names `PipelineStage`, by whichever name the script imports it."""
-    own = [base for base in kind.__mro__ if base.__module__.partition(".")[0] not in _NOT_THE_USERS]
-    methods = [inspect.unwrap(var) for base in own for var in vars(base).values() if callable(var)]
+    user_bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] not in _NOT_THE_USERS]
+    methods = [inspect.unwrap(var) for base in user_bases for var in vars(base).values() if callable(var)]
     return any(_is_named(method) for method in methods if isinstance(method, types.FunctionType))
 
 

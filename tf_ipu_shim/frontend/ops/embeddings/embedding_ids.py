@@ -69,10 +69,10 @@ def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any,
     """Adds rows to those of a table, on the host."""
     table = _find_table(embedding_id, shape, dtype)
     with host_ops.host_placement("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
-        updates, places = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
+        updates, row_indices = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
         if isinstance(table, DeferredTable):
-            return table.add(updates, places)
-        return host_embedding.call_update(_add_rows, table, [], places, updates)
+            return table.add(updates, row_indices)
+        return host_embedding.call_update(_add_rows, table, [], row_indices, updates)
 
 
 def apply_pending_updates(embedding_id: str) -> Any:

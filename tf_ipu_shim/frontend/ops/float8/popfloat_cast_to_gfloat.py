@@ -56,8 +56,8 @@ def calc_gfloat_params(
             f"popfloat formats with exp={exp} are not emulated. Give an exponent bit or more."
         )
     size = GenericFloat.get_gfloat_param_size(calc_type)
-    numbers = [man, exp, bias, int(en_denorm), int(en_inf)]
-    return tf.constant(numbers + [0] * (size - len(numbers)), tf.int32)
+    fields = [man, exp, bias, int(en_denorm), int(en_inf)]
+    return tf.constant(fields + [0] * (size - len(fields)), tf.int32)
 
 
 def cast_native_to_gfloat(
@@ -117,10 +117,10 @@ def cast_native_to_gfloat(
         gfloat_format=gfloat_format,
         calc_type=tf.as_dtype(calc_type),
     )
-    numbers = gfloat_casts.round_to_format(inputs, params, en_nanoo, round_mode, sr_bits, sr_density)
+    rounded = gfloat_casts.round_to_format(inputs, params, en_nanoo, round_mode, sr_bits, sr_density)
     if tf.as_dtype(out_type).is_integer:
-        return gfloat_casts.encode(numbers, params, out_type)
-    return tf.cast(numbers, out_type)
+        return gfloat_casts.encode(rounded, params, out_type)
+    return tf.cast(rounded, out_type)
 
 
 def cast_gfloat_to_native(

@@ -21,6 +21,6 @@ def apply_output_gate(gate: Any, activated: Any, layer: str) -> Any:
         0.125
     """
     name = vocabulary.OUTPUT_GATE
-    mark = attr_value_pb2.AttrValue(s=f"{name} {layer}".encode())
-    with tracing.attribute_scope({vocabulary.LIBRARY_NAME_ATTRIBUTE: mark}):
+    attribute = attr_value_pb2.AttrValue(s=f"{name} {layer}".encode())
+    with tracing.attribute_scope({vocabulary.LIBRARY_NAME_ATTRIBUTE: attribute}):
         return tf.multiply(gate, activated, name=name)

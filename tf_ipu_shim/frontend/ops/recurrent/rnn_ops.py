@@ -327,8 +327,8 @@ class PopnnGRU(_PopnnRNN):
         options_bwd: dict[str, Any] | None = None,
     ) -> None:
         arguments = dict(locals())
-        for own in ("self", "__class__", "reset_after"):
-            del arguments[own]
+        for local_name in ("self", "__class__", "reset_after"):
+            del arguments[local_name]
         super().__init__(**arguments)
         self._reset_after = reset_after
 

@@ -214,21 +214,22 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         self, from_sequences: Any, from_lengths: Any, to_sequences: Any, to_lengths: Any, mask: Any = None
     ) -> None:
         """Holds that the inputs fit together, as far as their shapes are known."""
-        both = f"{from_sequences.shape} and {to_sequences.shape}"
+        shapes = f"{from_sequences.shape} and {to_sequences.shape}"
         if len(from_sequences.shape) != len(to_sequences.shape):
             raise ValueError(
-                f"from_sequences and to_sequences must be equal rank, and have the shapes {both}. Reshape one of them."
+                f"from_sequences and to_sequences must be equal rank, and have the shapes {shapes}. Reshape one "
+                "of them."
             )
         count = from_sequences.shape[:1]
         if not count.is_compatible_with(to_sequences.shape[:1]):
             raise ValueError(
-                f"from_sequences and to_sequences must contain an equal number of sequences, and are {both}. Pass "
+                f"from_sequences and to_sequences must contain an equal number of sequences, and are {shapes}. Pass "
                 "sequences of one number."
             )
         if not (from_lengths.shape[:1].is_compatible_with(count) and from_lengths.shape == to_lengths.shape):
             raise ValueError(
                 "from_sequence_lengths and to_sequence_lengths must have lengths equal to the number of sequences "
-                f"provided: they have the shapes {from_lengths.shape} and {to_lengths.shape}, the sequences {both}."
+                f"provided: they have the shapes {from_lengths.shape} and {to_lengths.shape}, the sequences {shapes}."
                 " Pass one length for each sequence."
             )
         if from_sequences.dtype != to_sequences.dtype:
@@ -244,7 +245,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         if len(from_sequences.shape) != 2 or from_lengths.shape[1:].num_elements() != 1:
             raise ValueError(
                 "Sequences must be rows of numbers, [num_sequences, length], and their lengths "
-                f"[num_sequences] or [num_sequences, 1]: they have the shapes {both}, the lengths "
+                f"[num_sequences] or [num_sequences, 1]: they have the shapes {shapes}, the lengths "
                 f"{from_lengths.shape}. Use keras.layers.MultiHeadAttention for sequences of vectors."
             )
 

@@ -134,15 +134,15 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         weight_norm, step_norm = tf.norm(weight), tf.norm(step)
         if self.weight_norm_clip is not None:
             weight_norm = tf.minimum(weight_norm, tf.cast(self.weight_norm_clip, weight_norm.dtype))
-        both = tf.logical_and(weight_norm > 0, step_norm > 0)
-        return tf.where(both, weight_norm / tf.where(both, step_norm, one), one)
+        has_norms = tf.logical_and(weight_norm > 0, step_norm > 0)
+        return tf.where(has_norms, weight_norm / tf.where(has_norms, step_norm, one), one)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the configuration for `from_config`."""
-        numbers = ("learning_rate", "beta_1", "beta_2", "weight_decay_rate")
+        hyperparameters = ("learning_rate", "beta_1", "beta_2", "weight_decay_rate")
         return {
             **super().get_config(),
-            **{name: self._serialize_hyperparameter(name) for name in numbers},
+            **{name: self._serialize_hyperparameter(name) for name in hyperparameters},
             "decay": self._initial_decay,
             "epsilon": self.epsilon,
             "exclude_from_weight_decay": self.exclude_from_weight_decay,

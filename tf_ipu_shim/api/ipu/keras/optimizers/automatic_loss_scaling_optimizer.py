@@ -66,10 +66,10 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         self._state = loss_scaling.LossScaleState(initial_loss_scaling_factor)
 
     def _check(self, blamed: str = "decrease_factor") -> None:
-        numbers: list[Any] = [
+        factors: list[Any] = [
             self._numbers[name] for name in _OPTIONS if name != "accumulate_statistics_over_update_period"
         ]
-        check_factors(*numbers, blamed)  # type: ignore[call-arg]
+        check_factors(*factors, blamed)  # type: ignore[call-arg]
 
     def _form(self) -> dict[str, Any]:
         return {"lpf_alpha": self.lpf_alpha, **loss_scaling.FIRST_FORM}

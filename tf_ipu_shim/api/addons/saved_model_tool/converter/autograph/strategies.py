@@ -96,8 +96,8 @@ def find_opt(arr: Sequence[int], num_group: int) -> list[Groups]:
     if not 0 < num_group <= len(arr):
         raise ValueError(f"{len(arr)} numbers cannot be cut into {num_group} groups. Choose fewer groups.")
     before = [0]
-    for number in arr:
-        before.append(before[-1] + number)
+    for value in arr:
+        before.append(before[-1] + value)
     # costs[end]: the least sum of squares for the first `end` numbers, in so many groups; cuts: where the last begins.
     costs: list[float] = [0.0, *[float("inf")] * len(arr)]
     cuts: list[list[int]] = []

@@ -161,8 +161,8 @@ class TFv1Graph(Graph):
             key: in which order chains are begun with, from the last to the first.
         """
         nodes = self.nodes
-        by_name = None if key is None else lambda name: key(nodes[name])
-        return iter([nodes[name] for name in node_graph.topological_order(self.nxg, nodes, by_name)])
+        name_key = None if key is None else lambda name: key(nodes[name])
+        return iter([nodes[name] for name in node_graph.topological_order(self.nxg, nodes, name_key)])
 
     def auto_assign_ipu_number(self, num_of_ipu: int) -> None:
         """Puts stages on IPUs, one after another, where no one has said which is where.
@@ -396,12 +396,12 @@ def _shape(tensor: Any) -> list[int | None]:
 
 def _constants(nodes: Sequence[Node]) -> dict[str, None]:
     """Returns the constants, and the nodes that only hand one on."""
-    by_name = {node.name: node for node in nodes}
+    node_of = {node.name: node for node in nodes}
     constants: dict[str, None] = {}
     for node in nodes:
         last = node
         while last.op_type == "Identity" and last.inputs:
-            last = by_name[graph_nodes.node_name(last.inputs[0].name)]
+            last = node_of[graph_nodes.node_name(last.inputs[0].name)]
         if last.op_type == "Const":
             constants[node.name] = None
     return constants
@@ -412,8 +412,10 @@ def _interface(graph: Any, signature_def: Any) -> tuple[list[str], list[str]]:
     if signature_def is None:
         inputs, outputs = utils.analyze_pb_inputs_outputs(graph)
         return [f"{tensor.name}:0" for tensor in inputs], sorted(t.name for output in outputs for t in output.outputs)
-    place = {operation.name: position for position, operation in enumerate(graph.get_operations())}
+    position_of = {operation.name: position for position, operation in enumerate(graph.get_operations())}
     return (
-        sorted(set(graph_nodes.input_tensors(signature_def)), key=lambda name: place[graph_nodes.node_name(name)]),
+        sorted(
+            set(graph_nodes.input_tensors(signature_def)), key=lambda name: position_of[graph_nodes.node_name(name)]
+        ),
         sorted(set(graph_nodes.output_tensors(signature_def))),
     )
