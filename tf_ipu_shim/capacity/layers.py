@@ -43,10 +43,11 @@ class Layer(NamedTuple):
 
     Args:
         cycles: cycles of its forward and backward work in a run without recomputation, of accumulating its gradients,
-        of its update, and of its copies from the host. The last layer includes the loss and copies to it. kept_bytes:
-        its weights and their optimizer state. weight_bytes: its weights that are trained, of which a pipeline
-        accumulates the gradients. activation_bytes: what the backward pass needs of it for one mini-batch, with what is
-        fed to it. forward_cycles: of its forward work only, which recomputation repeats.
+            of its update, and of its copies from the host. The last layer includes the loss and copies to it.
+        kept_bytes: its weights and their optimizer state.
+        weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
+        activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
+        forward_cycles: of its forward work only, which recomputation repeats.
         outputs: what it makes or is fed that layers behind it take.
     """
 

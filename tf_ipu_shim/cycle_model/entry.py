@@ -33,7 +33,8 @@ class Entry:
 
     Args:
         kind: `"step"` is an op. `"sync"`, `"exchange"`, `"compute"`, `"host"` and `"links"` are its phases on an IPU.
-        `"loop"`, `"branch"` and `"part"` contain others. name: of the op, or of the compute set or copy in full.
+            `"loop"`, `"branch"` and `"part"` contain others.
+        name: of the op, or of the compute set or copy in full.
         start: cycle at which it begins, in the first run of what it is in.
         cycles: of one run, loops with all their iterations.
         times: how often a loop runs its parts; 1 for all else.

@@ -103,14 +103,15 @@ def pipeline(
         outfeed_queue: an `IPUOutfeedQueue` for what the last stage returns.
         optimizer_function: takes what the last stage returned, returns an `OptimizerFunctionOutput`; for training.
         device_mapping: the IPU of each stage; by default stage i is on IPU i. -1 means all IPUs, and the `ipu_shard`
-        scopes of the stage place its ops. For a concurrent stage, a list of IPUs. pipeline_schedule: a
-        `PipelineSchedule`; `Grouped` when left out. Decides which counts are allowed. recomputation_mode: a
-        `RecomputationMode`. Results do not depend on it. forward_propagation_stages_poplar_options: for each stage; the
-        cycle model plans its products by them. backward_propagation_stages_poplar_options: for each stage, for the
-        gradients of its products. weight_update_poplar_options: for the update.
+            scopes of the stage place its ops. For a concurrent stage, a list of IPUs.
+        pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out. Decides which counts are allowed.
+        recomputation_mode: a `RecomputationMode`. Results do not depend on it.
+        forward_propagation_stages_poplar_options: for each stage; the cycle model plans its products by them.
+        backward_propagation_stages_poplar_options: for each stage, for the gradients of its products.
+        weight_update_poplar_options: for the update.
         offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
-        replicated_optimizer_state_sharding: whether replicas share optimizer state on the real device; with one
-            replica they never do. Results do not depend on it.
+        replicated_optimizer_state_sharding: whether replicas share optimizer state on the real device; with one replica
+            they never do. Results do not depend on it.
         offload_activations: where the real device keeps activations. Results do not depend on it.
         offload_gradient_accumulation_buffers: where the real device keeps accumulators. Results do not depend on it.
         replicated_weight_sharding: the same for weights. Results do not depend on it.

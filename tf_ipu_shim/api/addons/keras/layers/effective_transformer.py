@@ -139,9 +139,10 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         """Attends.
 
         Args:
-            inputs: sequences to attend from `[sequences, from length]` and their lengths `[sequences]` or `[sequences,
-            1]`. Then the same for the sequences to attend to. Optionally the heads that count, `[sequences, heads]` of
-            bool. training: whether the dropouts drop.
+            inputs: sequences to attend from `[sequences, from length]` and their lengths `[sequences]` or
+                `[sequences, 1]`. Then the same for the sequences to attend to. Optionally the heads that count,
+                `[sequences, heads]` of bool.
+            training: whether the dropouts drop.
 
         Returns:
             The output rows, `[sequences, output_layer_size]`, and what each head gave for each place,

@@ -1,0 +1,44 @@
+"""Each argument that a docstring describes begins a line of its own."""
+
+import ast
+import re
+
+import pytest
+from checkout import ROOT
+
+pytestmark = pytest.mark.without_tensorflow
+
+
+def described(node):
+    """The names that the Args or Attributes of a function's or class's docstring may describe."""
+    functions = (
+        [node] if isinstance(node, ast.FunctionDef) else [f for f in node.body if getattr(f, "name", "") == "__init__"]
+    )
+    for function in functions:
+        yield from (argument.arg for argument in (*function.args.args, *function.args.kwonlyargs))
+    if isinstance(node, ast.ClassDef):
+        yield from (field.target.id for field in node.body if isinstance(field, ast.AnnAssign))
+
+
+def merged_entries(tree):
+    """Entries that follow another one in its paragraph: (function or class, name)."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            text = ast.get_docstring(node) or ""
+            if re.search(r"^(Args|Attributes):$", text, re.M):
+                names = "|".join(map(re.escape, described(node)))
+                yield from (
+                    (node.name, name) for name in re.findall(rf"[.)`\]] +({names}):(?= |$)", text, re.M) if name
+                )
+
+
+def test_merged_entries_are_found():
+    text = "def f(x, y):\n    '''Adds.\n\n    Args:\n        x: first. y:\n            second.\n    '''\n"
+    assert list(merged_entries(ast.parse(text))) == [("f", "y")]
+    assert list(merged_entries(ast.parse(text.replace(" y:\n    ", "\n        y:")))) == []
+
+
+def test_each_entry_begins_a_line():
+    paths = sorted((ROOT / "tf_ipu_shim").rglob("*.py"))
+    merged = {str(path): found for path in paths if (found := list(merged_entries(ast.parse(path.read_text()))))}
+    assert merged == {}
