@@ -33,7 +33,7 @@ OURS = {
     ("frontend/layers/ipu_layer.py", "layer.__init__"): "a layer of this package, by its decorator",
     ("frontend/serving/eager_export.py", "request.__signature__"): "a function made there",
     **{
-        ("frontend/ops/recurrent/popnn_recurrent.py", f"call.{name}"): "a function made there"
+        ("frontend/ops/op_specs.py", f"call.{name}"): "a function made there"
         for name in ("__name__", "__qualname__", "__doc__", "__signature__")
     },
     ("frontend/strategies/delegation.py", "function.__wrapped__"): "a function made there",
