@@ -10,14 +10,13 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.frontend.ops import nn_ops
+from tf_ipu_shim.frontend.ops import nn_ops, op_specs
 from tf_ipu_shim.frontend.ops.norms.popnn_norms import (
     popnn_group_norm_grad,
     popnn_group_norm_inference,
     popnn_group_norm_statistics,
     popnn_group_norm_training,
 )
-from tf_ipu_shim.frontend.ops.op_specs import op
 from tf_ipu_shim.frontend.ops.popnn_ctc import (
     popnn_ctc_beam_search_with_log_probs,
     popnn_ctc_beam_search_with_logits,
@@ -67,7 +66,7 @@ __all__ = [
 ]
 
 
-ipu_gelu = op("ipu_gelu(features)", nn_ops.gelu)
+ipu_gelu = op_specs.op("ipu_gelu(features)", nn_ops.gelu)
 
 
 def ipu_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
@@ -75,7 +74,7 @@ def ipu_gelu_grad(gradients: Any, features: Any, name: Any = None) -> Any:
     return _gradient(nn_ops.gelu, gradients, features, name or "IpuGeluGrad")
 
 
-ipu_hard_sigmoid = op("ipu_hard_sigmoid(features)", nn_ops.hard_sigmoid)
+ipu_hard_sigmoid = op_specs.op("ipu_hard_sigmoid(features)", nn_ops.hard_sigmoid)
 
 
 def ipu_hard_sigmoid_grad(gradients: Any, features: Any, name: Any = None) -> Any:
@@ -83,7 +82,7 @@ def ipu_hard_sigmoid_grad(gradients: Any, features: Any, name: Any = None) -> An
     return _gradient(nn_ops.hard_sigmoid, gradients, features, name or "IpuHardSigmoidGrad")
 
 
-ipu_swish = op("ipu_swish(features)", nn_ops.swish)
+ipu_swish = op_specs.op("ipu_swish(features)", nn_ops.swish)
 
 
 def ipu_swish_grad(gradients: Any, features: Any, name: Any = None) -> Any:
@@ -91,7 +90,7 @@ def ipu_swish_grad(gradients: Any, features: Any, name: Any = None) -> Any:
     return _gradient(nn_ops.swish, gradients, features, name or "IpuSwishGrad")
 
 
-ipu_softmax = op("ipu_softmax(features)", nn_ops.softmax)
+ipu_softmax = op_specs.op("ipu_softmax(features)", nn_ops.softmax)
 
 
 def ipu_stable_softmax(features: Any, name: Any = None) -> Any:

@@ -11,10 +11,9 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.ops import image_ops, slicing_ops, statistics_ops
+from tf_ipu_shim.frontend.ops import image_ops, op_specs, slicing_ops, statistics_ops
 from tf_ipu_shim.frontend.ops.collectives import all_to_all_op, cross_replica_ops, reduce_scatter_op, within_replica_ops
 from tf_ipu_shim.frontend.ops.float8 import f8_ops
-from tf_ipu_shim.frontend.ops.op_specs import op
 
 IpuConvertToF8 = collections.namedtuple("IpuConvertToF8", ["output", "output_metadata"])
 IpuF8Matmul = collections.namedtuple("IpuF8Matmul", ["output", "output_meta"])
@@ -34,8 +33,8 @@ def ipu_cross_replica_mean(input: Any, replica_group_size: int = 0, name: Any = 
     return cross_replica_ops.cross_replica_mean(input, replica_group_size or None, name or "IpuCrossReplicaMean")
 
 
-ipu_all_gather = op("ipu_all_gather(inputs, replication_factor)", all_to_all_op.all_gather)
-ipu_all_to_all = op(
+ipu_all_gather = op_specs.op("ipu_all_gather(inputs, replication_factor)", all_to_all_op.all_gather)
+ipu_all_to_all = op_specs.op(
     "ipu_all_to_all(input, split_dimension, concat_dimension, number_of_replicas)", all_to_all_op.all_to_all
 )
 
@@ -45,15 +44,15 @@ def ipu_reduce_scatter(inputs: Any, op: str, replication_factor: int, name: Any 
     return reduce_scatter_op.reduce_scatter(inputs, replication_factor, op=op, name=name or "IpuReduceScatter")
 
 
-ipu_all_gather_within_replica = op("ipu_all_gather_within_replica(inputs)", within_replica_ops.all_gather)
-ipu_all_reduce_within_replica = op(
+ipu_all_gather_within_replica = op_specs.op("ipu_all_gather_within_replica(inputs)", within_replica_ops.all_gather)
+ipu_all_reduce_within_replica = op_specs.op(
     "ipu_all_reduce_within_replica(inputs, collective_op)", within_replica_ops.all_reduce
 )
-ipu_reduce_scatter_within_replica = op(
+ipu_reduce_scatter_within_replica = op_specs.op(
     "ipu_reduce_scatter_within_replica(inputs, collective_op)", within_replica_ops.reduce_scatter
 )
-ipu_histogram = op("ipu_histogram(input, levels, absolute_of_input)", statistics_ops.histogram)
-ipu_histogram_update = op(
+ipu_histogram = op_specs.op("ipu_histogram(input, levels, absolute_of_input)", statistics_ops.histogram)
+ipu_histogram_update = op_specs.op(
     "ipu_histogram_update(hist, input, levels, absolute_of_input)", statistics_ops.histogram_update
 )
 
@@ -80,8 +79,10 @@ def ipu_multi_update_add(
         return tf.tensor_scatter_nd_add(input, _rows(indices), updates * tf.cast(scale, updates.dtype))
 
 
-normalise_image = op("normalise_image(image, channel_offsets, channel_scales, scale)", image_ops.normalise_image)
-ipu_sequence_slice = op(
+normalise_image = op_specs.op(
+    "normalise_image(image, channel_offsets, channel_scales, scale)", image_ops.normalise_image
+)
+ipu_sequence_slice = op_specs.op(
     "ipu_sequence_slice(dst, src, num_elems, src_offsets, dst_offsets, zero_unused=False)", slicing_ops.sequence_slice
 )
 

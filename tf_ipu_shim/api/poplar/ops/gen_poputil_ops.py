@@ -10,9 +10,8 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.frontend.ops import control_flow_ops, internal_ops
+from tf_ipu_shim.frontend.ops import control_flow_ops, internal_ops, op_specs
 from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops, replication_ops, uncompiled_collectives
-from tf_ipu_shim.frontend.ops.op_specs import op
 
 
 def ipu_barrier(inputs: Any, insert_barrier_for_gradients: bool = False, name: Any = None) -> Any:
@@ -26,11 +25,11 @@ def ipu_print_tensor(input: Any, tensor_name: str, name: Any = None) -> Any:
         return internal_ops.print_tensor(input, tensor_name)
 
 
-ipu_fifo = op("ipu_fifo(input, depth, offload)", internal_ops.fifo)
-ipu_remap = op("ipu_remap(input)", internal_ops.remap)
-ipu_remap_deduce = op("ipu_remap_deduce(input)", internal_ops.remap_deduce)
-ipu_suggest_recompute = op("ipu_suggest_recompute(input)", internal_ops.recompute)
-ipu_block_recompute = op("ipu_block_recompute(input)", internal_ops.block_recompute)
+ipu_fifo = op_specs.op("ipu_fifo(input, depth, offload)", internal_ops.fifo)
+ipu_remap = op_specs.op("ipu_remap(input)", internal_ops.remap)
+ipu_remap_deduce = op_specs.op("ipu_remap_deduce(input)", internal_ops.remap_deduce)
+ipu_suggest_recompute = op_specs.op("ipu_suggest_recompute(input)", internal_ops.recompute)
+ipu_block_recompute = op_specs.op("ipu_block_recompute(input)", internal_ops.block_recompute)
 
 
 def replication_index(name: Any = None) -> Any:
