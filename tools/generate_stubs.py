@@ -233,7 +233,7 @@ def _members(category: str) -> Iterator[str]:
         parent, _, name = option.path.rpartition(".")
         if parent == category:
             kinds, _ = options.setdefault(name, ({}, option.doc))
-            annotations = [option.at(option.until)[0], *(older for _, older, _ in option.older)]
+            annotations = [option.in_release(option.until)[0], *(older for _, older, _ in option.older)]
             kinds.update((_written(annotation), None) for annotation in annotations)
     for name, (kinds, doc) in options.items():
         yield from (f"{name}: {' | '.join(kinds)}", repr(doc))

@@ -31,7 +31,7 @@ TOGETHER = {
 
 def other(option, sdk):
     """A value that is not the default."""
-    _, default = option.at(sdk)
+    _, default = option.in_release(sdk)
     if isinstance(default, VerificationOptions):
         default.inputs = KeyId(1, 2)
         return default

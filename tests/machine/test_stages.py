@@ -141,7 +141,7 @@ def test_tensors_between_found_stages_go_to_several_at_once():
     last = exchange((2000, 3, 0), (5000, 3, 1))
     expected = [both + last + back, both + on + last + back, both + on + last]
     bounds = [(0, 1), (1, 2), (2, 3)]
-    assert stages.StageTransfers(layers, CHIP, 7).of_stages(bounds) == [7 * one for one in expected]
+    assert stages.StageTransfers(layers, CHIP, 7).cycles_of_stages(bounds) == [7 * one for one in expected]
 
 
 def test_one_layer_cannot_be_split():
@@ -158,7 +158,7 @@ def test_names_of_layers():
         "while/model/second/MatMul/dot",
         "while/loss/Mean/reduce",
     ):
-        made.see(name)
+        made.register_op(name)
     assert made.order == ["first", "second"]
     assert made.layer_of("gradient_tape/while/model/drop/Mul/fusion") == "first"
     assert made.layer_of("gradient_tape/while/model/second/MatMul/dot") == "second"
@@ -178,7 +178,7 @@ def test_names_of_layers_in_stages():
         "gradients/second/MatMul_grad/MatMul/dot",
         "drop/Mul/fusion",  # recomputed
     ):
-        made.see(name)
+        made.register_op(name)
     assert made.order == ["first", "second"]
     assert made.layer_of("gradients/drop/Mul_grad/Mul/fusion") == "first"
     assert made.layer_of("gradients/second/MatMul_grad/MatMul/dot") == "second"

@@ -103,9 +103,9 @@ def _names(
     names = LayerNames(variables.layers, in_stages)
     for entry, _ in entries:
         if entry.computation is not None and entry.computation.kind not in ("exchange", *_HOST):
-            names.see(entry.name)
+            names.register_op(entry.name)
     for block in blocks if names.order else ():
-        names.see_views(step.owner for step in block.steps)
+        names.register_views(step.owner for step in block.steps)
     return names
 
 
@@ -151,7 +151,7 @@ class _Work:
     ) -> None:
         self.all = [0.0] * layer_index.count
         self.forward = [0.0] * layer_index.count
-        self._homes, self._flow, self._recomputes = layer_index, flow, recomputes
+        self._layer_index, self._flow, self._recomputes = layer_index, flow, recomputes
         self._updates = [0.0] * layer_index.count
         self._ran: set[int] = set()  # what has run forward: what runs again is the same computation
         for entry, times in entries:
@@ -161,14 +161,14 @@ class _Work:
 
     def _add(self, entry: Entry, work: Computation, cycles: float) -> None:
         if work.kind in _HOST and isinstance(work.sizes, HostSizes | FeedSizes):
-            layer = self._flow.first_of(entry.steps[0]) if work.sizes.bytes > 0 else -1
+            layer = self._flow.first_layer(entry.steps[0]) if work.sizes.bytes > 0 else -1
             self.all[layer] += cycles
             return
-        layer = self._homes.of(entry.name)
-        if self._homes.is_update(entry.name):
+        layer = self._layer_index.index_of(entry.name)
+        if self._layer_index.is_update(entry.name):
             # A scatter of rows runs for each mini-batch in a pipeline, which sums gradients up.
             self._updates[layer] += cycles if work.kind != "update" else 0
-        elif self._homes.is_in_layer(entry.name) and not entry.name.startswith(GRADIENTS):
+        elif self._layer_index.is_in_layer(entry.name) and not entry.name.startswith(GRADIENTS):
             if self._recomputes and id(work) in self._ran:
                 return
             self._ran.add(id(work))
@@ -177,7 +177,7 @@ class _Work:
 
     def accumulate(self, sizes: Mapping[str, Sequence[int]], chip: ChipSpec, times: float) -> None:
         """Accounts for gradient accumulation as in a pipeline, with one weight update per run."""
-        for layer, name in enumerate(self._homes.order):
+        for layer, name in enumerate(self._layer_index.order):
             adds = (Computation("elementwise", "add", ElementwiseSizes(size // 4, 2)) for size in sizes[name])
             once = sum(phase.cycles for add in adds for phase in phases_of(add, chip))
             self.all[layer] += times * once - self._updates[layer] * (1 - 1 / max(1.0, times))
@@ -193,12 +193,12 @@ class _Flow:
     """
 
     def __init__(self, blocks: Sequence[Block], layer_index: LayerIndex) -> None:
-        self._homes = layer_index
+        self._layer_index = layer_index
         self._numbers = {id(block): at for at, block in enumerate(blocks)}
         users: dict[Hashable, dict[int, set[str]]] = {}  # layers, and their ops
         makers: dict[Hashable, tuple[int, int]] = {}  # the layer, and bytes
         first: dict[Hashable, tuple[int, int]] = {}
-        for user, op, value, at in self._taken(blocks):
+        for user, op, value, at in self._consumed_values(blocks):
             key: Hashable = (value.owner, value.bytes) if at is None else at  # those of one op are fed one by one
             users.setdefault(key, {}).setdefault(user, set()).update(op)
             if at is not None and value.bytes > _SCALAR:
@@ -208,7 +208,7 @@ class _Flow:
                 and layer_index.is_in_layer(value.owner)
                 and not value.owner.startswith(GRADIENTS)
             ):
-                makers[key] = layer_index.of(value.owner), value.bytes
+                makers[key] = layer_index.index_of(value.owner), value.bytes
         self._first = {key: layer for key, (layer, _) in first.items()}
         self.fed = [0] * layer_index.count
         for layer, size in first.values():
@@ -216,16 +216,18 @@ class _Flow:
         # Fed data is copied to the first layer that consumes it, and from there to others.
         values = [(maker, users[key], size) for key, (maker, size) in {**first, **makers}.items()]
         self.inputs = consumed_by_layers(values, layer_index.count)
-        self.outputs = _given(values, layer_index.count)
+        self.outputs = _layer_outputs(values, layer_index.count)
 
-    def first_of(self, step: tuple[Block, int]) -> int:
+    def first_layer(self, step: tuple[Block, int]) -> int:
         """Returns the first layer that consumes a host copy."""
         block, value_id = step
         at = self._numbers[id(block)]
         first_layers = [self._first[at, value] for value in block.steps[value_id].outputs if (at, value) in self._first]
         return min(first_layers, default=0)
 
-    def _taken(self, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
+    def _consumed_values(
+        self, blocks: Sequence[Block]
+    ) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
         """Yields what layers consume in the forward pass: layer, op, value and host source."""
         host_inputs = {value.owner for block in blocks for value in _from_host(block)}
         for at, block in enumerate(blocks):
@@ -234,11 +236,11 @@ class _Flow:
                 for source in (origin(block, value_id) for value_id in step.inputs):
                     value = block.values[source]
                     is_given = value.owner in host_inputs
-                    if self._homes.is_in_layer(step.owner) or (is_given and op):
-                        yield self._homes.of(step.owner), op, value, (at, source) if is_given else None
+                    if self._layer_index.is_in_layer(step.owner) or (is_given and op):
+                        yield self._layer_index.index_of(step.owner), op, value, (at, source) if is_given else None
 
     def _is_forward(self, step: Step) -> bool:
-        return not step.owner.startswith(GRADIENTS) and not self._homes.is_update(step.owner)
+        return not step.owner.startswith(GRADIENTS) and not self._layer_index.is_update(step.owner)
 
 
 def _from_host(block: Block) -> Iterator[Value]:
@@ -250,7 +252,7 @@ def _from_host(block: Block) -> Iterator[Value]:
             yield from (block.values[value_id] for value_id in step.outputs)
 
 
-def _given(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: int) -> list[tuple[Passed, ...]]:
+def _layer_outputs(values: Iterable[tuple[int, Mapping[int, set[str]], int]], layers: int) -> list[tuple[Passed, ...]]:
     outputs: list[list[Passed]] = [[] for _ in range(layers)]
     for maker, takers, size in values:
         behind = tuple((taker, max(1, len(takers[taker]))) for taker in sorted(takers) if taker > maker)
@@ -264,7 +266,7 @@ def _activations(blocks: Iterable[Block], layer_index: LayerIndex) -> list[int]:
     for block in blocks:
         for value in block.values:
             if value.kind == "activation" and value.mode is not Mode.VIEW and layer_index.is_in_layer(value.owner):
-                layer_bytes[layer_index.of(value.owner)] += value.bytes
+                layer_bytes[layer_index.index_of(value.owner)] += value.bytes
     return layer_bytes
 
 

@@ -27,7 +27,7 @@ class LayerNames:
         self._with: dict[str, str] = {}  # layers without weights: the one before
         self._early: set[str] = set()  # ops of no layer that come before the first one
 
-    def see(self, name: str) -> None:
+    def register_op(self, name: str) -> None:
         """Registers an op, in execution order, except recomputed ones."""
         if self.order:  # an op may begin before the first layer, such as with labels
             self._early.discard(name)
@@ -47,7 +47,7 @@ class LayerNames:
         elif not self.order:
             self._early.add(name)
 
-    def see_views(self, owners: Iterable[str]) -> None:
+    def register_views(self, owners: Iterable[str]) -> None:
         """Registers a part's ops in order, for layers that compute nothing, such as a slice."""
         last = ""
         for name in owners:
@@ -112,7 +112,7 @@ class LayerIndex:
             if value.kind in _VARIABLES and self._layers[value.owner] in self._places:
                 return self._places[self._layers[value.owner]]
             if value.owner.startswith(GRADIENTS) and self.is_in_layer(value.owner):
-                return self.of(value.owner)
+                return self.index_of(value.owner)
         return None
 
     def is_in_layer(self, name: str) -> bool:
@@ -123,7 +123,7 @@ class LayerIndex:
         """Returns whether an op accumulates gradients or updates variables."""
         return name in self._updates
 
-    def of(self, name: str) -> int:
+    def index_of(self, name: str) -> int:
         """Returns the index of an op's layer; ops of no layer count to the first or last one."""
         index = self._places.get(self._names.layer_of(name), self._updates.get(name))
         return index if index is not None else 0 if self._names.is_early(name) else self.count - 1

@@ -87,9 +87,9 @@ class StageTransfers:
         sizes = [table[first][end] for table in tables[: 4 if self._trains else 2]]
         return sum(self._phase([(size, 0, 1)], stages) for size in sizes if size)
 
-    def of_stages(self, bounds: Sequence[tuple[int, int]]) -> list[float]:
+    def cycles_of_stages(self, bounds: Sequence[tuple[int, int]]) -> list[float]:
         """Returns the communication cycles of each stage."""
-        sizes, backs = self._between(bounds)
+        sizes, backs = self._bytes_between(bounds)
         shard_positions = shard_order(links.round_up_to_ladders(max(len(bounds), 2)), pipelined=True)
         stage_cycles = [0.0] * len(bounds)
         for own_stage in range(len(bounds)):
@@ -104,7 +104,7 @@ class StageTransfers:
                     stage_cycles[stage] += cycles
         return stage_cycles
 
-    def _between(self, bounds: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], ...]:
+    def _bytes_between(self, bounds: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], ...]:
         """Returns the bytes, forward and backward, by sending and receiving stage."""
         stage_of = [stage for stage, (first, end) in enumerate(bounds) for _ in range(first, end)]
         sizes: dict[tuple[int, int], int] = collections.Counter()
@@ -146,7 +146,7 @@ class _Stage:
         return StageMemory(2 * (self.count - 1 - self.index), self.runs_again)
 
 
-def _in_stages(layers: Iterable[Layer]) -> list[StageLayer]:
+def _to_stage_layers(layers: Iterable[Layer]) -> list[StageLayer]:
     return [
         StageLayer(
             index,
@@ -194,7 +194,7 @@ def better_split(program: CapturedProgram, chip: ChipSpec, fits: bool) -> Split 
 
 def _balance(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed: StageTransfers) -> Split | None:
     """Returns the split whose busiest stage is least busy, or None if none fits."""
-    needed, memories = _in_stages(layers), [stage.memory() for stage in stages]
+    needed, memories = _to_stage_layers(layers), [stage.memory() for stage in stages]
     cuts = balanced_parts(
         needed,
         memories,
@@ -208,7 +208,7 @@ def _balance(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, hand
     works = [sum(map(stage.cycles, layers[first:end])) for stage, (first, end) in zip(stages, bounds)]
     return Split(
         tuple(tuple(layer.name for layer in layers[first:end]) for first, end in bounds),
-        tuple(work + transfer_cycles for work, transfer_cycles in zip(works, handed.of_stages(bounds))),
+        tuple(work + transfer_cycles for work, transfer_cycles in zip(works, handed.cycles_of_stages(bounds))),
         tuple(int(bytes_of(needed[first:end], memory)) for memory, (first, end) in zip(memories, bounds)),
         stages[0].recomputes,
     )

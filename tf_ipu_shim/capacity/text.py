@@ -30,7 +30,7 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
         )
     estimates: dict[tuple[int, str], Estimate] = {}
 
-    def on(program: CapturedProgram, chip: ChipSpec) -> Estimate:
+    def estimate_on(program: CapturedProgram, chip: ChipSpec) -> Estimate:
         key = id(program), chip.name
         if key not in estimates:
             estimates[key] = estimate(program, chip)
@@ -38,26 +38,26 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
 
     first = systems[0].chip if systems else CHIPS["gc200"]
     largest = sorted(programs, key=lambda captured: -captured.plan.peak_bytes)
-    by_time = sorted(programs, key=lambda captured: -on(captured, first).cycles)
+    by_time = sorted(programs, key=lambda captured: -estimate_on(captured, first).cycles)
     shown = [captured for captured in programs if captured in (*largest[: _SHOWN // 2], *by_time[: _SHOWN // 2])]
     lines: list[str] = []
     for program in shown:
-        lines += _program(program, systems, [on(program, system.chip) for system in systems])
+        lines += _program(program, systems, [estimate_on(program, system.chip) for system in systems])
     if len(programs) > len(shown):
         remaining = len(programs) - len(shown)
         lines.append(f"And {remaining} smaller programs, which count too." if remaining > 1 else _ONE_LEFT)
-    lines = [_smallest(programs, on), "", *lines]
+    lines = [_smallest(programs, estimate_on), "", *lines]
     lines.append(f"fits counts code and library temporaries, error factor {PEAK_ERROR_FACTOR}; headroom does not.")
     return "\n".join(lines)
 
 
-def _smallest(programs: Sequence[CapturedProgram], on: Callable[[CapturedProgram, ChipSpec], Estimate]) -> str:
+def _smallest(programs: Sequence[CapturedProgram], estimate_on: Callable[[CapturedProgram, ChipSpec], Estimate]) -> str:
     """Returns the sentence about the smallest system for all programs."""
     ipus = max(program.ipus for program in programs)
-    system = smallest(ipus, lambda chip: all(on(program, chip).fits for program in programs))
+    system = smallest(ipus, lambda chip: all(estimate_on(program, chip).fits for program in programs))
     if system is None:
         return _nothing_fits(ipus, any(program.plan.savings for program in programs))
-    is_close = any(on(program, system.chip).verdict is Verdict.CLOSE for program in programs)
+    is_close = any(estimate_on(program, system.chip).verdict is Verdict.CLOSE for program in programs)
     return f"Smallest system on which all programs fit: {system.name}, {system.title}.{_CLOSE if is_close else ''}"
 
 

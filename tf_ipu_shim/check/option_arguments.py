@@ -25,7 +25,7 @@ def find_arguments(use: Use) -> Iterator[tuple[str, str]]:
         ['use_poplar_text_report=']
     """
     function = use.name.rpartition(".")[2]
-    for argument, expression in _given(function, use.call):
+    for argument, expression in _call_arguments(function, use.call):
         replacement = old_functions.option_of(function, argument)
         if replacement is None:
             continue
@@ -37,7 +37,7 @@ def find_arguments(use: Use) -> Iterator[tuple[str, str]]:
             yield f"{argument}=", option.meaning
 
 
-def _given(function: str, call: ast.Call | None) -> Iterator[tuple[str, ast.expr]]:
+def _call_arguments(function: str, call: ast.Call | None) -> Iterator[tuple[str, ast.expr]]:
     """Yields the arguments of a call: those by keyword, and the one after the `IpuOptions`."""
     if call is None or function not in old_functions.ARGUMENTS:
         return
@@ -48,7 +48,7 @@ def _given(function: str, call: ast.Call | None) -> Iterator[tuple[str, ast.expr
 
 def _is_default(option: Option, value: Any, inverted: bool) -> bool:
     """Returns whether a literal is the function's default."""
-    default = option.at((2, 0))[1]
+    default = option.in_release((2, 0))[1]
     return value is not None and value == (not default if inverted else default)
 
 

@@ -61,7 +61,7 @@ def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:
     line = max(sdk.current(), (2, 1))
     for option in table.options_of(line):
         if option.path in values:
-            changed = _differs(values[option.path], option.at(line)[1])
+            changed = _differs(values[option.path], option.in_release(line)[1])
             listed.append(Effect(option.path, values[option.path], changed, option.effect))
     return [effect for effect in listed if effect.changed or not changed_only]
 

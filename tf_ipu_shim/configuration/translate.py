@@ -47,7 +47,7 @@ def defaults(line: tuple[int, int], creator: Any = config_pb2.IPU_CONFIG) -> Any
     options = config_pb2.IpuOptions(creator_id=creator)
     for option in table.options_of(line):
         if option.field:
-            set_field(options, option.field, option.at(line)[1], option.path)
+            set_field(options, option.field, option.in_release(line)[1], option.path)
     return options
 
 

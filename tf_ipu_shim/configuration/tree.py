@@ -41,7 +41,7 @@ class IPUConfig(_ConfigBase):
                 if category not in owner._attributes:
                     owner._declare(category, _Category(), doc=table.CATEGORIES[".".join(categories[: depth + 1])])
                 owner = getattr(owner, category)
-            annotation, default = option.at(line)
+            annotation, default = option.in_release(line)
             owner._declare(name, default, annotation, option.doc)
             if option.deprecated is not None:
                 owner._attributes[name]._deprecated_msg = option.deprecated

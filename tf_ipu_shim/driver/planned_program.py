@@ -140,7 +140,7 @@ class _Lowering:
         program = self._lower(chunks=self._asked.mode != KERNELS)  # kernels gain nothing from chunks
         user_op_builds.build(program, self._diagnostics.describe)
         if not self._plans:
-            runs = self._prepare_for_xla(self._as_run(program))
+            runs = self._prepare_for_xla(self._lower_as_run(program))
             uncompilable.record_origins(runs)
             return PreparedProgram(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
@@ -149,7 +149,7 @@ class _Lowering:
         plan, work, details, by_xla, runs, execution = self._plan(program, names)
         counted = by_xla
         if execution.mode != KERNELS:
-            by_xla = runs = self._prepare_for_xla(self._as_run(runs))
+            by_xla = runs = self._prepare_for_xla(self._lower_as_run(runs))
             uncompilable.record_origins(runs)
         if plan is not None:
             plan = dataclasses.replace(plan, way=execution.mode, way_reason=execution.reason)
@@ -165,7 +165,7 @@ class _Lowering:
             # Nearly all programs of that size run in mode `kernels`, and none of them is short.
             with with_background_work(kernels.begin) if self._asked.mode != XLA else contextlib.nullcontext():
                 plan, work, details = memory_plan.plan_memory(
-                    self._request, program, self._device, self._diagnostics.user_line, names, self._lower_as
+                    self._request, program, self._device, self._diagnostics.user_line, names, self._lower_variant
                 )
             uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.without_form))
             execution = choose(work) if self._asked.mode == AUTO else self._asked
@@ -212,7 +212,7 @@ class _Lowering:
     def _runs_by_one_dnn(self, node: node_def_pb2.NodeDef) -> bool:
         return bool(self._library.by_one_dnn(graph_pb2.GraphDef(node=[node]).SerializeToString()))
 
-    def _as_run(self, program: LoweredProgram) -> LoweredProgram:
+    def _lower_as_run(self, program: LoweredProgram) -> LoweredProgram:
         """Returns the program with the dtypes that it computes in, which may differ from the planned ones."""
         if self._run_request is self._request:
             return program
@@ -231,7 +231,7 @@ class _Lowering:
             plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
         return ProfiledProgram(program, *self._write_profile(program, names, plan, details))
 
-    def _lower_as(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
+    def _lower_variant(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
         """Lowers a variant of the program, which will not run, for a number of IPUs."""
         options = LoweringOptions(num_ipus=ipus, chunks=False, runs=False, share=self._share(), target=self._target)
         return lower(self._library, self._call, request, options)

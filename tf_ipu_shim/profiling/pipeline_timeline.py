@@ -65,7 +65,7 @@ class Schedule(NamedTuple):
             first.setdefault(turn.row.id, turn)
         return self._replace(turns=tuple(first.values()))
 
-    def apart(self) -> dict[int, dict[int, float]]:
+    def delays_by_ipu(self) -> dict[int, dict[int, float]]:
         """For each row of several turns, how much later than the first of them it begins on each IPU.
 
         An exchange ends what one IPU does for a mini-batch, and begins what another does for it.

@@ -185,7 +185,7 @@ class IpuDevice:
             None,
             None,
             f"{phrase} {self.name}. This device was expected to have {self.num_ipus} IPU(s). "
-            f"Poplar devices that would do: {ids}. In use: {_in_use(holders)}. {_advice(holders)}",
+            f"Poplar devices that would do: {ids}. In use: {_describe_holders(holders)}. {_advice(holders)}",
         )
         return error
 
@@ -198,7 +198,7 @@ class IpuDevice:
         return error
 
 
-def _in_use(holders: Mapping[int, attach.Holder]) -> str:
+def _describe_holders(holders: Mapping[int, attach.Holder]) -> str:
     """Describes which process uses which IPUs, each process once."""
     by_process: dict[int, list[int]] = {}
     for ipu, holder in sorted(holders.items()):

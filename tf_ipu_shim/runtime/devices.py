@@ -54,7 +54,7 @@ def configure(options: Any) -> None:
         24
     """
     global _options
-    options = _in_force(options)
+    options = _apply_flags(options)
     with _lock:
         if _options is not None:
             if _options == options:
@@ -221,7 +221,7 @@ def _add(library: Library, added: Sequence[IpuDevice]) -> None:
     _devices = devices
 
 
-def _in_force(options: Any) -> Any:
+def _apply_flags(options: Any) -> Any:
     """Returns a copy of options with the flags that override them applied."""
     copied = _copy(options)
     if flags.current().use_on_demand:

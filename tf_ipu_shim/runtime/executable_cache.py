@@ -41,7 +41,7 @@ class CacheDirectory:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 reason = private_files.distrust_of_file(os.fstat(handle))
-                content = b"" if reason else _all_of(handle)
+                content = b"" if reason else _read_all(handle)
             finally:
                 os.close(handle)
         except FileNotFoundError:
@@ -91,7 +91,7 @@ def current() -> CacheDirectory | None:
         return _directories[path]
 
 
-def _all_of(handle: int) -> bytes:
+def _read_all(handle: int) -> bytes:
     with open(handle, "rb", closefd=False) as file:
         return file.read()
 

@@ -38,8 +38,8 @@ def install() -> None:
     why = "a session says that its threads are in the process that this one was forked from"
     patches.replace(session.BaseSession, "_do_run", _checked, why=why)
     why = "a fork ends without waiting for its parent's threads"
-    patches.replace(session.BaseSession, "close", _of_own_process, why=why)
-    patches.replace(session.BaseSession, "__del__", _of_own_process, why=why)
+    patches.replace(session.BaseSession, "close", _in_own_process_only, why=why)
+    patches.replace(session.BaseSession, "__del__", _in_own_process_only, why=why)
     patches.replace(iterator_ops.OwnedIterator, "__init__", _noted, why=why)
 
 
@@ -80,7 +80,7 @@ def _checked(stock: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _of_own_process(stock: Callable[..., None]) -> Callable[..., None]:
+def _in_own_process_only(stock: Callable[..., None]) -> Callable[..., None]:
     """Closes and deletes a session in the process that made it."""
     process = os.getpid  # sessions may be deleted after this module's names
 
@@ -104,7 +104,7 @@ def _noted(stock: Callable[..., None]) -> Callable[..., None]:
     return construct
 
 
-def _in_fork() -> None:
+def _after_fork() -> None:
     """Keeps objects alive that would wait for threads of the parent."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
@@ -144,4 +144,4 @@ def _keep(instance: Any) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(instance))
 
 
-os.register_at_fork(after_in_child=_in_fork)
+os.register_at_fork(after_in_child=_after_fork)

@@ -21,14 +21,14 @@ def create_devices(options: Any, first: int = 0) -> list[IpuDevice]:
         log.default_device(Device(first))
         selections = [("auto_count", 1, 0)]
     return [
-        _by_id(Device(ordinal), index, options, system)
+        _device_by_id(Device(ordinal), index, options, system)
         if kind == "cfg_index"
-        else _by_count(Device(ordinal), count, options, system)
+        else _device_by_count(Device(ordinal), count, options, system)
         for ordinal, (kind, count, index) in enumerate(selections, first)
     ]
 
 
-def _by_count(ordinal: Device, num_ipus: int, options: Any, system: systems.System) -> IpuDevice:
+def _device_by_count(ordinal: Device, num_ipus: int, options: Any, system: systems.System) -> IpuDevice:
     candidates = system.devices_with(num_ipus)
     device = IpuDevice(ordinal, num_ipus, options, system, candidates)
     # A model, or a program that is only compiled, may have any number of IPUs: nothing has to be found for it.
@@ -64,7 +64,7 @@ def _enough_ipus(required: int, sizes: list[int], system: systems.System) -> str
     return f"Simulate a larger system: {systems.ENVIRONMENT_VARIABLE}={least.name} has {least.num_ipus} IPUs."
 
 
-def _by_id(ordinal: Device, index: int, options: Any, system: systems.System) -> IpuDevice:
+def _device_by_id(ordinal: Device, index: int, options: Any, system: systems.System) -> IpuDevice:
     if index >= len(system.devices):
         from tensorflow.compat.v2 import errors
 

@@ -13,7 +13,7 @@ READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableShape 
 
 def written_arguments(function: str, library: Mapping[str, function_pb2.FunctionDef]) -> set[int]:
     """Returns which arguments are variables that a function, or one it calls, writes."""
-    return _Written(library).of(function)
+    return _Written(library).written_by(function)
 
 
 class _Written:
@@ -21,14 +21,14 @@ class _Written:
         self._library = library
         self._known: dict[str, set[int]] = {}
 
-    def of(self, function: str) -> set[int]:
+    def written_by(self, function: str) -> set[int]:
         if function not in self._known:
             self._known[function] = set()  # for recursive functions
             if function in self._library:
-                self._known[function] = self._in(FunctionGraph.parse(self._library[function]))
+                self._known[function] = self._find_written(FunctionGraph.parse(self._library[function]))
         return self._known[function]
 
-    def _in(self, graph: FunctionGraph) -> set[int]:
+    def _find_written(self, graph: FunctionGraph) -> set[int]:
         argument_of = {name: index for index, name in enumerate(graph.arguments)}  # tensor -> the argument it is
         written: set[int] = set()
         for node in graph.nodes:
@@ -47,5 +47,5 @@ class _Written:
     def _through_call(self, node: Node, argument_indices: Sequence[int | None]) -> set[int]:
         if node.op in vocabulary.BRANCHES:
             argument_indices = argument_indices[1:]  # the first one chooses the branch
-        inner = {index for called in op_types.called_functions(node.proto) for index in self.of(called)}
+        inner = {index for called in op_types.called_functions(node.proto) for index in self.written_by(called)}
         return {argument for index, argument in enumerate(argument_indices) if argument is not None and index in inner}

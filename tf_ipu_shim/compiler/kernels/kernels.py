@@ -64,7 +64,7 @@ def to_kernels(
     node = copy_node(program.node)
     is_launch = node.op == vocabulary.LAUNCH
     if is_launch:
-        copies.as_call(node)
+        copies.replace_by_call(node)
     run = _inline_all([*emitted, *copies.made.values()], node)
     if is_launch and on_one_thread and _can_run_on_one_thread(run):
         node.attr["executor_type"].s = b"SINGLE_THREADED_EXECUTOR"  # checked on 2.15.1 and 2.21.0
@@ -138,27 +138,27 @@ class _FunctionCopies:
         copy = copy_function(function)
         for node in copy.node_def:
             if node.name in launches:
-                self.as_call(node)
+                self.replace_by_call(node)
             for index, tensor_name in enumerate(node.input):
                 node.input[index] = _renamed(tensor_name, launches)
         for result, tensor in list(copy.ret.items()):
             copy.ret[result] = _renamed(tensor, launches)
         return copy
 
-    def as_call(self, node: node_def_pb2.NodeDef) -> None:
+    def replace_by_call(self, node: node_def_pb2.NodeDef) -> None:
         """Turns a launch into a call; its results are renamed."""
         attributes = node.attr
         types = [*attributes["Tconstants"].list.type, *attributes["Targs"].list.type]
         types.extend([op_types.RESOURCE] * attributes["Nresources"].i)
         results = list(attributes["Tresults"].list.type)
-        name = self.of(attributes["function"].func.name, attributes[vocabulary.CHIP_ATTRIBUTE].i)
+        name = self.copy_of(attributes["function"].func.name, attributes[vocabulary.CHIP_ATTRIBUTE].i)
         for attribute in ("Tconstants", "Targs", "Nresources", "Tresults", "function"):
             attributes.pop(attribute)
         for attribute in (vocabulary.IN_PLACE_ATTRIBUTE, vocabulary.SHAPES_ATTRIBUTE):
             attributes.pop(attribute, None)
         calls.make_call(node, types, results, name)
 
-    def of(self, name: str, chip: Chip, constants: frozenset[int] = frozenset()) -> str:
+    def copy_of(self, name: str, chip: Chip, constants: frozenset[int] = frozenset()) -> str:
         """Returns the name of a function\'s copy for an IPU and for constant arguments, made on demand."""
         key = (name, chip, constants)
         if key not in self._names:
@@ -232,7 +232,7 @@ class _FunctionCopies:
             constant_arguments: frozenset[int] = frozenset()
             if by_compiler is not None and function.name in self._random:
                 constant_arguments = by_compiler.constant_arguments(node.name, self._library)
-            function.name = self.of(function.name, chip, constant_arguments)
+            function.name = self.copy_of(function.name, chip, constant_arguments)
         if node.op in vocabulary.LOOPS | vocabulary.BRANCHES:
             # As ops of the graph around them, loops and branches need no function call in each iteration.
             node.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))

@@ -180,7 +180,7 @@ class _LoopFunction:
         for node in graph.control_returns:
             self.of_effects |= self._values[node]
 
-    def of(self, results: Iterable[str]) -> int:
+    def variables_of(self, results: Iterable[str]) -> int:
         """Returns the loop variables, as a bit set, that results depend on."""
         values = 0
         for tensor_name in results:
@@ -224,7 +224,7 @@ class _Frame:
 
     def _needed(self) -> int:
         """Returns, as a bit set, the loop variables that are used outside or that the loop needs."""
-        values = self._condition.of(self._condition.graph.returns)
+        values = self._condition.variables_of(self._condition.graph.returns)
         values |= self._condition.of_effects | self._body.of_effects
         for index in range(len(self._begin)):
             if self._result(index) in self._used:
@@ -237,7 +237,7 @@ class _Frame:
     def _with_sources(self, values: int) -> int:
         """Returns these loop variables and those that the body computes them from."""
         while True:
-            more = values | self._body.of(
+            more = values | self._body.variables_of(
                 tensor_name for index, tensor_name in enumerate(self._returns) if values >> index & 1
             )
             if more == values:

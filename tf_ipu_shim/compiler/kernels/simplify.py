@@ -56,7 +56,7 @@ class _Simplifier:
             if not self._is_removed(node, data, controls):
                 proto = copy_node(node.proto, [*data, *(f"^{name}" for name in controls)])
                 protos.append(proto)
-                self._effects[node.name] = before | self._after(controls) | self._own_bit(node)
+                self._effects[node.name] = before | self._after(controls) | self._effect_bit(node)
         for result, tensor_name in self._function.ret.items():
             function_copy.ret[result] = self._tensors.get(tensor_name, tensor_name)
         del function_copy.signature.control_output[:]
@@ -68,7 +68,7 @@ class _Simplifier:
         function_copy.node_def.extend(_remove_noop_joins(protos, function_copy.control_ret))
         return function_copy
 
-    def _own_bit(self, node: Node) -> int:
+    def _effect_bit(self, node: Node) -> int:
         if not has_effect(node.op):
             return 0
         self._count += 1

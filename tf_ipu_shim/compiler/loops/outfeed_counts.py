@@ -16,10 +16,10 @@ def count_enqueues(functions: Functions) -> dict[str, int]:
     """Returns the number of enqueues per outfeed in one run of a program."""
     if not any(vocabulary.OUTFEED_ENQUEUE in functions[name].ops for name in functions.reached()):
         return {}
-    return dict(_of_function(functions, functions.entry, {}))
+    return dict(_count_enqueues(functions, functions.entry, {}))
 
 
-def _of_function(functions: Functions, name: str, known: dict[str, Counter[str]]) -> Counter[str]:
+def _count_enqueues(functions: Functions, name: str, known: dict[str, Counter[str]]) -> Counter[str]:
     if name in known:
         return known[name]
     sent = known[name] = Counter()
@@ -29,7 +29,7 @@ def _of_function(functions: Functions, name: str, known: dict[str, Counter[str]]
             sent[node.proto.attr["feed_id"].s.decode()] += 1
         elif node.op in vocabulary.LOOPS:
             count = trip_count(graph, node, functions)
-            inside = _of_function(functions, node.proto.attr["body"].func.name, known)
+            inside = _count_enqueues(functions, node.proto.attr["body"].func.name, known)
             for feed, enqueues in inside.items():
                 sent[feed] += enqueues * (_UNKNOWN_TRIPS if count is None else count)
         elif node.op in vocabulary.FUNCTION_ATTRIBUTES:
@@ -37,5 +37,5 @@ def _of_function(functions: Functions, name: str, known: dict[str, Counter[str]]
             if node.op in vocabulary.BRANCHES:
                 called = called[:1] if "Case" in node.op else called[_FALSE:]
             for callee in called:
-                sent.update(_of_function(functions, callee, known))
+                sent.update(_count_enqueues(functions, callee, known))
     return sent

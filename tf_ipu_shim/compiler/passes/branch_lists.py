@@ -52,7 +52,7 @@ class _Finder:
                 (
                     producer
                     for sibling_branch in self._sibling_branches(graph)
-                    if (producer := self._made_by(sibling_branch, sibling_branch.returns[index]))
+                    if (producer := self._creating_ops(sibling_branch, sibling_branch.returns[index]))
                 ),
                 None,
             )
@@ -67,7 +67,7 @@ class _Finder:
                 names = op_types.called_functions(node.proto)
                 yield from (self._functions[name] for name in names if name in self._functions and name != graph.name)
 
-    def _made_by(self, graph: FunctionGraph, tensor_name: str) -> list[node_def_pb2.NodeDef] | None:
+    def _creating_ops(self, graph: FunctionGraph, tensor_name: str) -> list[node_def_pb2.NodeDef] | None:
         """Returns the ops that create a list, with their constants, or None."""
         while (node := graph.producer(tensor_name)) is not None:
             if node.op in tensor_lists.MAKE:
@@ -78,15 +78,15 @@ class _Finder:
             elif node.op in vocabulary.LOOPS:  # which returns what it was given, with other elements
                 tensor_name = node.inputs[result_index(tensor_name)]
             else:
-                return self._returned_by(node, result_index(tensor_name))
+                return self._returned_list(node, result_index(tensor_name))
         return None
 
-    def _returned_by(self, node: Node, index: int) -> list[node_def_pb2.NodeDef] | None:
+    def _returned_list(self, node: Node, index: int) -> list[node_def_pb2.NodeDef] | None:
         """Returns the same for what a call or branch returns."""
         for name in op_types.called_functions(node.proto):
             if name in self._functions:
                 inner = self._functions[name]
-                producer = self._made_by(inner, inner.returns[index])
+                producer = self._creating_ops(inner, inner.returns[index])
                 if producer is not None:
                     return producer
         return None

@@ -48,15 +48,15 @@ class ConstantValues:
         """Yields the constant results of a call or branch, or the constant element an op takes from a list."""
         values: Sequence[_Value] = ()
         if node.op == _POP:
-            values = [self._of_tensor(graph, f"{node.name}:tensor:0")]
+            values = [self._tensor_value(graph, f"{node.name}:tensor:0")]
         elif node.op in _CALLS:
-            values = self._of_call(node)
+            values = self._call_values(node)
         name = "tensor" if node.op == _POP else "output"
         for index, value in enumerate(values):
             if isinstance(value, node_def_pb2.NodeDef) and value is not _UNDEFINED:
                 yield f"{node.name}:{name}:{index}", value
 
-    def _of_tensor(self, graph: FunctionGraph, tensor_name: str) -> _Value:
+    def _tensor_value(self, graph: FunctionGraph, tensor_name: str) -> _Value:
         node = graph.producer(tensor_name)
         while node is not None and node.op == "Identity":
             tensor_name = node.inputs[0]
@@ -64,55 +64,57 @@ class ConstantValues:
         if graph.type_of(tensor_name) not in _TYPES:
             return None
         if node is None:
-            return self._of_argument(graph, tensor_name)
+            return self._argument_value(graph, tensor_name)
         if node.op == "FakeParam":
             return _UNDEFINED
         if node.op == "Const":
             return node.proto if _elements(node.proto) <= _MAX_ELEMENTS else None
         if node.op in (_EMPTY_LIST, _PUSH, _POP):
-            return self._of_list_op(graph, node, tensor_name)
-        return self._of_result(graph, node, result_index(tensor_name))
+            return self._list_value(graph, node, tensor_name)
+        return self._result_value(graph, node, result_index(tensor_name))
 
-    def _of_list_op(self, graph: FunctionGraph, node: Node, tensor_name: str) -> _Value:
+    def _list_value(self, graph: FunctionGraph, node: Node, tensor_name: str) -> _Value:
         if node.op == _EMPTY_LIST:
             return _EMPTY
-        state = self._of_tensor(graph, node.inputs[0])
+        state = self._tensor_value(graph, node.inputs[0])
         if not isinstance(state, _List):
             return None
         if node.op == _PUSH:
-            return _common([state, _filled_list(self._of_tensor(graph, node.inputs[1]))])
+            return _common([state, _filled_list(self._tensor_value(graph, node.inputs[1]))])
         return state.element if tensor_name == f"{node.name}:tensor:0" else state
 
-    def _of_result(self, graph: FunctionGraph, node: Node, index: int) -> _Value:
+    def _result_value(self, graph: FunctionGraph, node: Node, index: int) -> _Value:
         """Returns the value of a call, branch or loop result."""
         if node.op in vocabulary.LOOPS:
-            return self._of_loop(graph, node, index)
-        values = self._of_call(node) if node.op in vocabulary.FUNCTION_ATTRIBUTES else ()
+            return self._loop_value(graph, node, index)
+        values = self._call_values(node) if node.op in vocabulary.FUNCTION_ATTRIBUTES else ()
         return values[index] if index < len(values) else None
 
-    def _of_call(self, node: Node) -> list[_Value]:
-        called = [self._of_function(name) for name in op_types.called_functions(node.proto) if name in self._functions]
+    def _call_values(self, node: Node) -> list[_Value]:
+        called = [
+            self._function_values(name) for name in op_types.called_functions(node.proto) if name in self._functions
+        ]
         return [_common(values) for values in zip(*called)]
 
-    def _of_function(self, name: str) -> list[_Value]:
+    def _function_values(self, name: str) -> list[_Value]:
         if name not in self._results:
             graph = self._functions[name]
             self._results[name] = [None] * len(graph.results)  # for recursive functions
-            self._results[name] = [self._of_tensor(graph, tensor_name) for tensor_name in graph.returns]
+            self._results[name] = [self._tensor_value(graph, tensor_name) for tensor_name in graph.returns]
         return self._results[name]
 
-    def _of_loop(self, graph: FunctionGraph, loop: Node, index: int) -> _Value:
+    def _loop_value(self, graph: FunctionGraph, loop: Node, index: int) -> _Value:
         """Returns the list value of a loop that pushes one value per iteration or only pops."""
         body = self._functions[loop.proto.attr["body"].func.name]
         argument, last = list(body.arguments)[index], body.producer(body.returns[index])
         if body.arguments[argument] != op_types.VARIANT:
             return None
-        start = self._of_tensor(graph, loop.inputs[index])
+        start = self._tensor_value(graph, loop.inputs[index])
         if last is not None and last.op == _PUSH and last.inputs[0] == argument:
-            return _common([start, _filled_list(self._of_tensor(body, last.inputs[1]))])
+            return _common([start, _filled_list(self._tensor_value(body, last.inputs[1]))])
         return start if _is_only_popped(body, index) else None
 
-    def _of_argument(self, graph: FunctionGraph, argument: str) -> _Value:
+    def _argument_value(self, graph: FunctionGraph, argument: str) -> _Value:
         """Returns the list value of an argument if its function has one caller; XLA finds constants itself."""
         key = (graph.name, argument)
         if key not in self._arguments:
@@ -122,7 +124,7 @@ class ConstantValues:
                 ((caller, node),) = calls
                 index = list(graph.arguments).index(argument)
                 if node.op not in vocabulary.LOOPS or _is_only_popped(self._body_of(node), index):
-                    self._arguments[key] = self._of_tensor(caller, node.function_inputs[index])
+                    self._arguments[key] = self._tensor_value(caller, node.function_inputs[index])
         return self._arguments[key]
 
     def _body_of(self, loop: Node) -> FunctionGraph:

@@ -46,9 +46,9 @@ class _FeedUses:
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
-        self._of_function: dict[str, frozenset[Feed]] = {}
+        self._function_feeds: dict[str, frozenset[Feed]] = {}
 
-    def of_node(self, graph: FunctionGraph, node: Node) -> frozenset[Feed]:
+    def feeds_of(self, graph: FunctionGraph, node: Node) -> frozenset[Feed]:
         """Returns the feeds that an op uses, directly or in functions it runs."""
         if node.op in vocabulary.INFEEDS:
             return frozenset({_infeed(graph, node.inputs[0])})
@@ -58,17 +58,17 @@ class _FeedUses:
             return frozenset({(_OUTFEED, f"to host: {node.proto.attr['tensor_name'].s.decode()}")})
         used: set[Feed] = set()
         for called in op_types.called_functions(node.proto):
-            for feed in self._of(called) if called in self._functions else ():
+            for feed in self._feeds_of_function(called) if called in self._functions else ():
                 kind, feed_id = feed
                 used.add(_infeed(graph, node.function_inputs[int(feed_id)]) if kind == _ARGUMENT else feed)
         return frozenset(used)
 
-    def _of(self, name: str) -> frozenset[Feed]:
-        if name not in self._of_function:
-            self._of_function[name] = frozenset()  # for recursive functions
+    def _feeds_of_function(self, name: str) -> frozenset[Feed]:
+        if name not in self._function_feeds:
+            self._function_feeds[name] = frozenset()  # for recursive functions
             graph = self._functions[name]
-            self._of_function[name] = frozenset[Feed]().union(*(self.of_node(graph, node) for node in graph.nodes))
-        return self._of_function[name]
+            self._function_feeds[name] = frozenset[Feed]().union(*(self.feeds_of(graph, node) for node in graph.nodes))
+        return self._function_feeds[name]
 
 
 def _infeed(graph: FunctionGraph, handle: str) -> Feed:
@@ -87,7 +87,7 @@ def _infeed(graph: FunctionGraph, handle: str) -> Feed:
 
 def _ordered(graph: FunctionGraph, feeds: _FeedUses, is_body: bool) -> FunctionGraph:
     """Returns the function with its feed uses ordered."""
-    used = {node: feed_set for node in graph.nodes if (feed_set := feeds.of_node(graph, node))}
+    used = {node: feed_set for node in graph.nodes if (feed_set := feeds.feeds_of(graph, node))}
     order = _script_order(graph)
     added = _previous_uses([node for node in order if node in used], used)
     elements = [node for node, feed_set in used.items() if _dequeues(node, feed_set, is_body)]

@@ -64,27 +64,27 @@ class _ForwardedHandles:
             if node.op in vocabulary.IDENTITIES:
                 tensor_name = node.inputs[0]
                 continue
-            argument = self._of_node(node, result_index(tensor_name))
+            argument = self._forwarded_input(node, result_index(tensor_name))
             if argument is None:
                 return tensor_name
             tensor_name = node.inputs[argument]
         return tensor_name
 
-    def _of_node(self, node: Node, index: int) -> int | None:
+    def _forwarded_input(self, node: Node, index: int) -> int | None:
         """Returns the input that a result of a function-running op equals, or None."""
         if node.op in vocabulary.LOOPS:
             # An argument that is passed on from another place is only that of the first iteration.
-            forwarded = self._of_function(node.proto.attr["body"].func.name)
+            forwarded = self._forwarded_arguments(node.proto.attr["body"].func.name)
             return index if index < len(forwarded) and forwarded[index] == index else None
         if node.op not in vocabulary.CALLS | vocabulary.BRANCHES:
             return None
-        called = [self._of_function(name) for name in op_types.called_functions(node.proto)]
+        called = [self._forwarded_arguments(name) for name in op_types.called_functions(node.proto)]
         first = called[0][index] if called and all(index < len(forwarded) for forwarded in called) else None
         if first is None or any(forwarded[index] != first for forwarded in called):
             return None
         return first + 1 if node.op in vocabulary.BRANCHES else first
 
-    def _of_function(self, name: str) -> list[int | None]:
+    def _forwarded_arguments(self, name: str) -> list[int | None]:
         if name not in self._functions:
             return []
         if name not in self._arguments:

@@ -39,7 +39,7 @@ class ReplicaValues:
     def __init__(self, library: Mapping[str, function_pb2.FunctionDef], reached: Iterable[str]) -> None:
         self._library = library
         self._own: set[tuple[str, str]] = set()  # by function: arguments, nodes, and results of calls
-        ops_of = {name: list(map(_op_of, library[name].node_def)) for name in reached}
+        ops_of = {name: list(map(_parse_op, library[name].node_def)) for name in reached}
         before = -1
         while before != len(self._own):  # what is in a loop is known when its body is
             before = len(self._own)
@@ -98,7 +98,7 @@ class ReplicaValues:
                     self._own.add((called, argument.name))
 
 
-def _op_of(node: node_def_pb2.NodeDef) -> _Op:
+def _parse_op(node: node_def_pb2.NodeDef) -> _Op:
     inputs, called = data_inputs(node), [(name, function.name) for name, function in op_types.function_values(node)]
     types = op_types.input_types(node) if not called else []
     handles = [tensor_name for tensor_name, kind in zip(inputs, types) if kind == op_types.RESOURCE]

@@ -80,15 +80,15 @@ def replace_user_ops(function: function_pb2.FunctionDef) -> None:
     replaced = {node.name for node in user_ops_in(function.node_def)}
     for node in function.node_def:
         for index, tensor_name in enumerate(node.input):
-            node.input[index] = _of_call(tensor_name, replaced)
+            node.input[index] = _result_name(tensor_name, replaced)
     for result, tensor_name in list(function.ret.items()):
-        function.ret[result] = _of_call(tensor_name, replaced)
+        function.ret[result] = _result_name(tensor_name, replaced)
     for node in function.node_def:
         if node.name in replaced:
             _replace(node)
 
 
-def _of_call(tensor_name: str, replaced: set[str]) -> str:
+def _result_name(tensor_name: str, replaced: set[str]) -> str:
     """Returns the name of a result, which custom calls and users' ops call differently."""
     name = TensorName.parse(tensor_name)
     if name.output != "output" or name.producer not in replaced:

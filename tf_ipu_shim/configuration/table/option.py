@@ -34,7 +34,7 @@ class Option:
     older: tuple[tuple[tuple[int, int], Any, Any], ...] = ()
     deprecated: str | None = None
 
-    def at(self, sdk: tuple[int, int]) -> tuple[Any, Any]:
+    def in_release(self, sdk: tuple[int, int]) -> tuple[Any, Any]:
         """Type and a fresh default in the given SDK."""
         for last, annotation, default in self.older:
             if sdk <= last:

@@ -58,7 +58,7 @@ class _StageOps:
         stashed: list[set[str]] = [set() for _ in self._bounds[1:]]
         for operation in (gradient for gradient in gradients if gradient.type not in _TAKES_SHAPES):
             forward = self._number_of.get(forward_name(operation.name) or "")
-            for name in self._taken(operation.inputs):
+            for name in self._forward_sources(operation.inputs):
                 # An op that does not say whose gradient it computes is taken for one of the stage that made the value.
                 stage = bisect.bisect_right(self._bounds, self._maker(name) if forward is None else forward) - 1
                 stashed[min(max(stage, 0), len(stashed) - 1)].add(name)
@@ -74,15 +74,15 @@ class _StageOps:
         ]
         return stashed(
             stashed_names,
-            self._taken(operation.outputs[0] for operation in marked),
-            lambda name: self._taken(self._found[name].outer.op.inputs),
+            self._forward_sources(operation.outputs[0] for operation in marked),
+            lambda name: self._forward_sources(self._found[name].outer.op.inputs),
             lambda name: first <= self._maker(name) < end,
         )
 
     def _maker(self, name: str) -> int:
         return self._number_of[self._found[name].outer.op.name]
 
-    def _taken(self, tensors: Iterable[Any]) -> Iterator[str]:
+    def _forward_sources(self, tensors: Iterable[Any]) -> Iterator[str]:
         """Yields the forward-pass sources of tensors, without weights."""
         for source in map(self._sources.find, tensors):
             if source.outer.op.name in self._number_of and source.inner.op.type not in _NOT_KEPT:

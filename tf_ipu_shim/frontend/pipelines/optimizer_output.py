@@ -112,7 +112,7 @@ class OptimizerFunctionOutput:
 
     @compute_gradients_args.setter
     def compute_gradients_args(self, value: Any) -> None:
-        self._compute_gradients_args = self._of_kind("compute_gradients_args", value, tuple)
+        self._compute_gradients_args = self._check_kind("compute_gradients_args", value, tuple)
 
     @property
     def compute_gradients_kwargs(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class OptimizerFunctionOutput:
 
     @compute_gradients_kwargs.setter
     def compute_gradients_kwargs(self, value: Any) -> None:
-        self._compute_gradients_kwargs = self._of_kind("compute_gradients_kwargs", value, dict)
+        self._compute_gradients_kwargs = self._check_kind("compute_gradients_kwargs", value, dict)
 
     @property
     def apply_gradients_args(self) -> tuple[Any, ...]:
@@ -130,7 +130,7 @@ class OptimizerFunctionOutput:
 
     @apply_gradients_args.setter
     def apply_gradients_args(self, value: Any) -> None:
-        self._apply_gradients_args = self._of_kind("apply_gradients_args", value, tuple)
+        self._apply_gradients_args = self._check_kind("apply_gradients_args", value, tuple)
 
     @property
     def apply_gradients_kwargs(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class OptimizerFunctionOutput:
 
     @apply_gradients_kwargs.setter
     def apply_gradients_kwargs(self, value: Any) -> None:
-        self._apply_gradients_kwargs = self._of_kind("apply_gradients_kwargs", value, dict)
+        self._apply_gradients_kwargs = self._check_kind("apply_gradients_kwargs", value, dict)
 
     @property
     def variables(self) -> Any:
@@ -218,7 +218,7 @@ class OptimizerFunctionOutput:
             )
         self._outfeed = value
 
-    def _of_kind(self, name: str, value: Any, kind: type) -> Any:
+    def _check_kind(self, name: str, value: Any, kind: type) -> Any:
         if not isinstance(value, kind):
             raise TypeError(
                 f"OptimizerFunctionOutput.{name} must be a {kind.__name__}, not {type(value).__name__}. Pass an object "

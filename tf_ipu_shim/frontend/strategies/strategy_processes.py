@@ -134,13 +134,13 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         if self._job.size == 1 or initial_value is None:
             return on_host
 
-        def from_the_first(*args: Any, **kwargs: Any) -> Any:
+        def broadcast_result(*args: Any, **kwargs: Any) -> Any:
             with strategy_extended.device_scope(self._cpu_device):
                 value = on_host(*args, **kwargs) if callable(on_host) else on_host
                 with host_collectives.ordered_exchanges():
                     return host_collectives.broadcast(value, 0)
 
-        return from_the_first
+        return broadcast_result
 
     def _reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any) -> Any:
         return self._reduced(reduce_op, [value])[0]

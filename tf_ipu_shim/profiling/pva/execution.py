@@ -89,9 +89,9 @@ class Step:
     @property
     def ipus(self) -> list[IpuStep]:
         """The step's meaning for each IPU."""
-        return [self._on(ipu) for ipu in range(self._ipus)]
+        return [self._ipu_step(ipu) for ipu in range(self._ipus)]
 
-    def _on(self, ipu: int) -> IpuStep:
+    def _ipu_step(self, ipu: int) -> IpuStep:
         row = self._row
         is_on_ipu = ipu in json.loads(row.ipus)
         cycles = self._cycles if is_on_ipu else 0
@@ -140,7 +140,9 @@ class Steps(Sequence[Step]):
         schedules = find_schedules(rows, facts)
         self._schedules = {loop: pipeline.once() for loop, pipeline in schedules.items()}
         self._apart = {
-            row: begin_by_ipu for schedule in schedules.values() for row, begin_by_ipu in schedule.apart().items()
+            row: begin_by_ipu
+            for schedule in schedules.values()
+            for row, begin_by_ipu in schedule.delays_by_ipu().items()
         }
         self._ends: dict[int, list[int]] = {}
         self._inside: dict[int, list[ProgramRow]] = {}
@@ -171,7 +173,7 @@ class Steps(Sequence[Step]):
             if row.id in self._schedules:
                 for turn, begin in self._turns(self._schedules[row.id]):
                     start = later + row.start + round(begin) - turn.start
-                    yield from self._run([turn], start, self._later_on(turn, begin))
+                    yield from self._run([turn], start, self._delays(turn, begin))
                 continue
             times = int(row.times)
             for iteration in range(times):
@@ -184,7 +186,7 @@ class Steps(Sequence[Step]):
             for turn, _, begin in schedule.in_slot(slot):
                 yield turn.row, begin
 
-    def _later_on(self, turn: ProgramRow, begin: float) -> Mapping[int, int]:
+    def _delays(self, turn: ProgramRow, begin: float) -> Mapping[int, int]:
         """Returns how much later than on the first IPU a turn begins on each, in whole cycles."""
         return {ipu: round(begin + by) - round(begin) for ipu, by in self._apart.get(turn.id, {}).items()}
 
@@ -208,9 +210,9 @@ class Steps(Sequence[Step]):
             raise IndexError(
                 f"There is no step {index}; expected one of a run with {len(self)}. Choose a smaller index."
             )
-        return self._at(step)
+        return self._find_step(step)
 
-    def _at(self, step: int) -> Step:
+    def _find_step(self, step: int) -> Step:
         rows, later, apart = self._inside[-1], 0, _TOGETHER
         while True:
             for row in rows:
@@ -221,9 +223,9 @@ class Steps(Sequence[Step]):
             if not inside:
                 return list(self._leaf(row, later, apart))[step]
             if row.id in self._schedules:
-                step, turn, begin = self._turn_at(step, self._schedules[row.id])
+                step, turn, begin = self._find_turn(step, self._schedules[row.id])
                 later += row.start + round(begin) - turn.start
-                apart = self._later_on(turn, begin)
+                apart = self._delays(turn, begin)
                 rows = [turn]
                 continue
             times = max(1, int(row.times))
@@ -231,7 +233,7 @@ class Steps(Sequence[Step]):
             later += iteration * row.cycles // times
             rows = inside
 
-    def _turn_at(self, step: int, schedule: Schedule) -> tuple[int, ProgramRow, float]:
+    def _find_turn(self, step: int, schedule: Schedule) -> tuple[int, ProgramRow, float]:
         """The turn that has a step, the step's number in it, and when it begins, from the beginning of the loop."""
         ends = self._ends.get(schedule.loop.id)
         if ends is None:

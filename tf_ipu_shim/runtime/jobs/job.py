@@ -62,7 +62,7 @@ def current() -> Job:
     environment = os.environ
     variables = _launcher(environment)
     if variables is None:
-        return _of_cluster(environment.get("TF_CONFIG", "")) or Job(str(os.getppid()), 0, 1, 0, 1)
+        return _cluster_job(environment.get("TF_CONFIG", "")) or Job(str(os.getppid()), 0, 1, 0, 1)
     rank, size = (_number(environment, variable, default) for variable, default in zip(variables, (0, 1)))
     if not 0 <= rank < size:
         raise ValueError(
@@ -70,10 +70,12 @@ def current() -> Job:
             "and TF_IPU_SHIM_SIZE."
         )
     # A launcher that has started a shell says 1 in it, and the script may be one of several there.
-    cluster = _of_cluster(environment.get("TF_CONFIG", "")) if size == 1 and variables is not _OWN else None
+    cluster = _cluster_job(environment.get("TF_CONFIG", "")) if size == 1 and variables is not _OWN else None
     if cluster is not None:
         return cluster
-    addresses = _configured_addresses(environment, size) or (_of_step(environment, size) if variables is _SLURM else ())
+    addresses = _configured_addresses(environment, size) or (
+        _slurm_addresses(environment, size) if variables is _SLURM else ()
+    )
     local_rank, local_size = _on_this_machine(addresses, rank) if addresses else (rank, size)
     local_rank = _number(environment, variables[2], local_rank)
     local_size = _number(environment, variables[3], local_size)
@@ -117,7 +119,7 @@ def _is_address(text: str) -> bool:
     return bool(host) and port.isdecimal() and 0 < int(port) < 65536
 
 
-def _of_step(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
+def _slurm_addresses(environment: Mapping[str, str], size: int) -> tuple[str, ...]:
     """Returns the addresses of a SLURM step's tasks."""
     from tf_ipu_shim.tf_private.distribute import slurm_cluster_resolver
 
@@ -152,7 +154,7 @@ def _expanded(
         ) from error
 
 
-def _of_cluster(text: str) -> Job | None:
+def _cluster_job(text: str) -> Job | None:
     """Returns the job of a `TF_CONFIG` cluster, chief first, or None."""
     try:
         config = json.loads(text or "{}")

@@ -93,7 +93,7 @@ class Peers:
             raise CollectiveError(self._broken or "This process was forked from one of a job; that one is of the job.")
         call, title = call or name, title or name
         try:
-            with self._waits.at(call, title, line):
+            with self._waits.waiting(call, title, line):
                 arrived = self._exchange(name, elements, call, title)
         except CollectiveError:
             raise

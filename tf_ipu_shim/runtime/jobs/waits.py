@@ -53,7 +53,7 @@ class Waits:
         atexit.register(self._end)
 
     @contextlib.contextmanager
-    def at(self, call: str, title: str, place: str = "") -> Iterator[None]:
+    def waiting(self, call: str, title: str, place: str = "") -> Iterator[None]:
         """Records that this thread waits in a collective.
 
         A failed wait stays recorded: the others may still ask for it.

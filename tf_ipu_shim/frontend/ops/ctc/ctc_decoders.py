@@ -169,18 +169,18 @@ def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:
     source = tf.where(stays, chosen, (chosen - width) // classes)
     label = (chosen - width) % classes
 
-    def of_source(values: Any) -> Any:
+    def gather_source(values: Any) -> Any:
         return tf.gather(values, source, axis=1, batch_dims=1)
 
-    lengths = of_source(beams.lengths)
+    lengths = gather_source(beams.lengths)
     possible = best > LOG_ZERO / 2
     is_end = tf.equal(tf.range(times), lengths[..., tf.newaxis])
-    labels = tf.where(is_end & ~stays[..., tf.newaxis], label[..., tf.newaxis], of_source(beams.labels))
+    labels = tf.where(is_end & ~stays[..., tf.newaxis], label[..., tf.newaxis], gather_source(beams.labels))
     return _Beams(
         labels,
         tf.where(possible, tf.where(stays, lengths, lengths + 1), -1),
-        tf.where(stays & possible, of_source(stay_blank), LOG_ZERO),
-        tf.where(possible, tf.where(stays, of_source(stay_label), best), LOG_ZERO),
+        tf.where(stays & possible, gather_source(stay_blank), LOG_ZERO),
+        tf.where(possible, tf.where(stays, gather_source(stay_label), best), LOG_ZERO),
     )
 
 

@@ -404,7 +404,7 @@ def _convolution(
     """Convolves with channels last: TensorFlow's own kernels have no other order on a CPU."""
     channels_first = data_format.startswith("NC")
 
-    def last(values: Any) -> Any:
+    def to_channels_last(values: Any) -> Any:
         full = channels_first and isinstance(values, (list, tuple)) and len(values) == len(data_format)
         return [values[0], *values[2:], values[1]] if full else values
 
@@ -412,8 +412,14 @@ def _convolution(
         float_inputs, weights = _to_float(inputs), _to_float(filters)
         axes = list(range(len(data_format)))
         if channels_first:
-            float_inputs = tf.transpose(float_inputs, last(axes))
-        result = op(float_inputs, weights, last(strides), last(padding), dilations=last(dilations))
+            float_inputs = tf.transpose(float_inputs, to_channels_last(axes))
+        result = op(
+            float_inputs,
+            weights,
+            to_channels_last(strides),
+            to_channels_last(padding),
+            dilations=to_channels_last(dilations),
+        )
         if channels_first:
             result = tf.transpose(result, [0, axes[-1], *axes[1:-1]])
         return tf.cast(result, tf.float16)

@@ -116,9 +116,9 @@ def group_normalise(
             of_inputs = (scaled - shapes.mean(scaled) - normal * shapes.mean(scaled * normal)) * deviation
             gradients = [tf.cast(tf.reshape(of_inputs, shapes.sizes), inputs.dtype)]
             if scale is not None:
-                gradients.append(shapes.of_channels(wide * tf.reshape(normal, shapes.sizes)))
+                gradients.append(shapes.sum_channels(wide * tf.reshape(normal, shapes.sizes)))
             if shift is not None:
-                gradients.append(shapes.of_channels(wide))
+                gradients.append(shapes.sum_channels(wide))
             return [tf.cast(tensor, like.dtype) for tensor, like in zip(gradients, [inputs, *parameters])]
 
         return result, gradient
@@ -151,6 +151,6 @@ class _Shapes:
         """Of each group."""
         return tf.reduce_mean(values, self._reduced, keepdims=True)
 
-    def of_channels(self, values: Any) -> Any:
+    def sum_channels(self, values: Any) -> Any:
         """Sums of each channel."""
         return tf.reduce_sum(values, self._others)

@@ -92,8 +92,8 @@ def popnn_group_norm_inference(
     """
     with tf.name_scope(name or "PopnnGroupNormInference"):
         grouped, layout = _split_groups(inputs, data_format, num_groups, strided_channel_grouping)
-        normalised = (grouped - layout.of_groups(mean)) * layout.of_groups(inv_std_dev)
-        result = tf.reshape(normalised, layout.sizes) * layout.of_channels(gamma) + layout.of_channels(beta)
+        normalised = (grouped - layout.per_group(mean)) * layout.per_group(inv_std_dev)
+        result = tf.reshape(normalised, layout.sizes) * layout.per_channel(gamma) + layout.per_channel(beta)
         return tf.cast(result, layout.dtype)
 
 
@@ -156,13 +156,13 @@ def popnn_group_norm_grad(
     """
     with tf.name_scope(name or "PopnnGroupNormGrad"):
         grouped, layout = _split_groups(inputs, data_format, num_groups, strided_channel_grouping)
-        normalised = (grouped - layout.of_groups(mean)) * layout.of_groups(inv_std_dev)
+        normalised = (grouped - layout.per_group(mean)) * layout.per_group(inv_std_dev)
         upstream = tf.cast(output_backprop, tf.float32)
-        scaled = tf.reshape(upstream * layout.of_channels(gamma), tf.shape(grouped))
+        scaled = tf.reshape(upstream * layout.per_channel(gamma), tf.shape(grouped))
         along = tf.reduce_mean(scaled * normalised, layout.reduced, keepdims=True)
         centred = scaled - tf.reduce_mean(scaled, layout.reduced, keepdims=True) - normalised * along
         gradients = (
-            tf.reshape(centred * layout.of_groups(inv_std_dev), layout.sizes),
+            tf.reshape(centred * layout.per_group(inv_std_dev), layout.sizes),
             tf.reduce_sum(upstream * tf.reshape(normalised, layout.sizes), layout.not_channels),
             tf.reduce_sum(upstream, layout.not_channels),
         )
@@ -184,11 +184,11 @@ class _Layout(NamedTuple):
     def not_channels(self) -> list[int]:
         return [index for index in range(len(self.sizes)) if index != self.axis]
 
-    def of_groups(self, values: Any) -> Any:
+    def per_group(self, values: Any) -> Any:
         shape = [-1 if index == 0 else self.groups if index == self.groups_axis else 1 for index in range(self._rank)]
         return tf.reshape(tf.cast(values, tf.float32), shape)
 
-    def of_channels(self, values: Any) -> Any:
+    def per_channel(self, values: Any) -> Any:
         shape = [-1 if index == self.axis else 1 for index in range(len(self.sizes))]
         return tf.reshape(tf.cast(values, tf.float32), shape)
 
