@@ -9,6 +9,7 @@ import functools
 
 import pytest
 from checkout import ROOT
+from syntax_trees import trees
 
 from tf_ipu_shim.configuration.arguments import CALLS
 from tf_ipu_shim.machine.environment.effects import RECORDED
@@ -232,7 +233,7 @@ NOT_READ = {
 def modules():
     """The trees of the rooms' modules by name; read by the first test that needs them, not when tests are collected."""
     return {
-        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text())
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): trees()[path]
         for room in ROOMS
         for path in sorted((PACKAGE / room).rglob("*.py"))
         if not path.is_relative_to(PACKAGE / "legacy" / "names")
@@ -357,8 +358,7 @@ def test_what_is_noted_has_a_row_with_the_default_of_the_call():
 
 def kept_and_never_read():
     """Attributes that a constructor sets to an argument and that only `get_config` looks at."""
-    trees = [ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")]
-    looked_at = {name for tree in trees for name in _looked_at(tree)}
+    looked_at = {name for tree in trees().values() for name in _looked_at(tree)}
     for module, tree in modules().items():
         for name, function in functions(tree):
             if name.endswith(".__init__"):

@@ -11,6 +11,7 @@ import error_messages
 import message_parts
 import pytest
 from checkout import ROOT
+from syntax_trees import trees
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -48,19 +49,13 @@ def test_messages_point_to_what_is_there():
 
 
 @functools.cache
-def syntax_trees():
-    """Every file of the package with its syntax tree."""
-    return [(path, ast.parse(path.read_text())) for path in sorted(PACKAGE.rglob("*.py"))]
-
-
-@functools.cache
 def texts():
     """Every text that is no docstring: (place, text)."""
     return list(_texts())
 
 
 def _texts():
-    for path, tree in syntax_trees():
+    for path, tree in trees().items():
         unseen = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unseen:
@@ -71,7 +66,7 @@ def test_no_f_string_has_a_part_without_its_f():
     """A part of a text in several lines that lost its f shows the name in braces instead of the value."""
     parts = [
         (path, part)
-        for path, tree in syntax_trees()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.JoinedStr)
         for part in node.values

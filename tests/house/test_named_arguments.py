@@ -5,6 +5,7 @@ import functools
 import pathlib
 
 import pytest
+from syntax_trees import trees
 
 import tf_ipu_shim
 
@@ -12,11 +13,6 @@ pytestmark = pytest.mark.without_tensorflow
 
 PACKAGE = pathlib.Path(tf_ipu_shim.__file__).parent
 DECORATORS = ("argument_order", "accept_old_order")
-
-
-@functools.cache
-def trees():
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 @functools.cache

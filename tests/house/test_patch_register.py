@@ -6,6 +6,7 @@ import threading
 import types
 
 import pytest
+from syntax_trees import trees
 from written import written
 
 from tf_ipu_shim import patches
@@ -176,9 +177,8 @@ def registered(tree):
     return {line for node in (*calls, *functions) for line in range(node.lineno, node.end_lineno + 1)}
 
 
-def patching(text):
+def patching(tree):
     """What of a file's assignments changes, or may change, an object that is not the file's own."""
-    tree = ast.parse(text)
     foreign, excused = set(foreign_names(tree)), registered(tree)
     for line, owner, name in targets(tree):
         place = written(owner)
@@ -213,7 +213,7 @@ def patching(text):
 def test_patches_are_recognised(line):
     for package in ("tensorflow.python", "tf_ipu_shim.tf_private"):
         text = f"from {package}.eager import execute, pywrap_tfe\n{line}\n"
-        assert [number for number, _ in patching(text)] == [2]
+        assert [number for number, _ in patching(ast.parse(text))] == [2]
 
 
 @pytest.mark.parametrize(
@@ -228,14 +228,14 @@ def test_patches_are_recognised(line):
     ],
 )
 def test_ordinary_assignments_are_not(line):
-    assert not list(patching(f"from tensorflow.python.eager import execute\n{line}\n"))
+    assert not list(patching(ast.parse(f"from tensorflow.python.eager import execute\n{line}\n")))
 
 
 def test_nothing_is_patched_past_the_register():
     found = {}
-    for path in PACKAGE.rglob("*.py"):
+    for path, tree in trees().items():
         name = path.relative_to(PACKAGE).as_posix()
-        for line, target in patching(path.read_text()):
+        for line, target in patching(tree):
             found[name, target] = line
     assert {f"{name}:{found[name, target]} {target}" for name, target in set(found) - set(OURS)} == set()
     assert set(OURS) - set(found) == set(), "no longer there: take them off the list"

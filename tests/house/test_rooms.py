@@ -7,6 +7,7 @@ import re
 
 import pytest
 from checkout import ROOT
+from syntax_trees import trees
 
 from tf_ipu_shim.names import finder, graphcore_names, reexports
 
@@ -34,7 +35,7 @@ NAMES = (*MODULES, *reexports.table())
 def statements(path):
     """All that the import statements of a file name: (line, name, whether it is imported with the file)."""
     found = []
-    tree = ast.parse(path.read_text())
+    tree = trees()[path]
     tops = {node.lineno for node in tree.body}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -11,6 +11,7 @@ import inspect
 import pathlib
 
 import pytest
+import syntax_trees
 import tensorflow.compat.v1 as v1
 import tensorflow.compat.v2 as tf
 from written import written
@@ -105,7 +106,7 @@ def defined(tree):
 
 @functools.cache
 def trees():
-    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
+    return {path.relative_to(PACKAGE).as_posix(): tree for path, tree in syntax_trees.trees().items()}
 
 
 def outside():
