@@ -155,6 +155,11 @@ def forked(python, forks) -> ForkedPython:
     return ForkedPython(python.directory, forks)
 
 
+@pytest.fixture(scope="module")
+def module_forked(module_python, forks) -> ForkedPython:
+    return ForkedPython(module_python.directory, forks)
+
+
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch, tmp_path):
     """No variable of the developer's own counts, IPUs are locked where nobody else looks, and none is configured."""

@@ -307,7 +307,7 @@ def test_batch_sizes():
             fit._parse_batch_size(text)
 
 
-def test_the_command(python):
+def test_the_command(python, forked):
     script = python.script(
         "import sys, tensorflow as tf\nfrom tensorflow.python import ipu\nc = ipu.config.IPUConfig()\n"
         "c.auto_select_ipus = 1\nc.configure_ipu_system()\n"
@@ -322,7 +322,7 @@ def test_the_command(python):
     assert lines[2].startswith("Smallest system on which all programs fit: ")
     assert "1 IPU, 64 items in 1 steps a run" in lines[4]
     assert [line.split()[:4] for line in lines[6:8]] == [["pod4", "gc200", "4", "yes"], ["bow-pod4", "bow", "4", "yes"]]
-    assert python(*options, "--chips", "gc3", script).returncode == 2
+    assert forked(*options, "--chips", "gc3", script).returncode == 2
 
 
 def test_a_script_that_fails_before_it_has_a_program(forked):

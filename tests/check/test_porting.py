@@ -120,7 +120,7 @@ def test_library_options_of_a_configuration():
     assert found(text) == [(FindingKind.RECORDED, 4, "IPUConfig.matmuls.poplar_options: use128BitConvUnitLoad")]
 
 
-def test_a_run_lists_an_option_once_and_those_that_only_it_sees(python, tmp_path):
+def test_a_run_lists_an_option_once_and_those_that_only_it_sees(forked, tmp_path):
     script = tmp_path / "old.py"
     script.write_text(
         "from tensorflow.python.ipu import utils\n"
@@ -128,7 +128,7 @@ def test_a_run_lists_an_option_once_and_those_that_only_it_sees(python, tmp_path
         "c = utils.create_ipu_config(use_poplar_text_report=True, **more)\n"
         "utils.configure_ipu_system(utils.auto_select_ipus(c, 1))\n"
     )
-    out = python("-m", "tf_ipu_shim.cli", "check", str(script)).stdout
+    out = forked("-m", "tf_ipu_shim.cli", "check", str(script)).stdout
     assert "no effect: 2\n" in out
     assert (
         out.count("use_poplar_text_report") == 1 and ":3: ipu.utils.create_ipu_config(use_poplar_text_report=)" in out
@@ -293,14 +293,14 @@ def test_the_command_reads_a_script(tmp_path, capsys):
     assert f"{script}:1" in capsys.readouterr().err
 
 
-def test_a_run_says_what_arguments_it_refused(python):
-    script = python.script(
+def test_a_run_says_what_arguments_it_refused(forked):
+    script = forked.script(
         "import tf_ipu_shim.ipu as ipu\nc = ipu.config.IPUConfig()\nc.auto_select_ipus = 1\nc.configure_ipu_system()\n"
         "from tensorflow.python.ipu import rnn_ops\n"
         "rnn_ops.PopnnLSTM(2, options_bwd={'planType': 'serial'})\n"
         "rnn_ops.PopnnLSTM(2, activation='no such')\n"
     )
-    process = python("-m", "tf_ipu_shim.cli", "check", script)
+    process = forked("-m", "tf_ipu_shim.cli", "check", script)
     assert process.returncode == 1
     assert f"{script.name}:7: ValueError" in process.stdout
     assert "PopnnLSTM(options_bwd) = {'planType': 'serial'}" in process.stdout

@@ -23,6 +23,6 @@ os._exit(0)  # what TensorFlow still has waiting
 """
 
 
-def test_an_op(python):
-    printed = python.succeeds(python.script(SCRIPT))
+def test_an_op(forked):
+    printed = forked.succeeds(forked.script(SCRIPT))
     assert "Asynchronous eager execution" in printed and "set_synchronous_execution(True)" in printed

@@ -190,11 +190,11 @@ print(json.dumps(shown))
 
 
 @pytest.fixture(scope="module")
-def shown(module_python):
+def shown(module_forked):
     """What is shown of each."""
     for name, mistake in MISTAKES.items():
-        module_python.script(mistake.script, f"{name}.py")
-    printed = module_python.succeeds(module_python.script(SHOW), *MISTAKES, timeout=300)
+        module_forked.script(mistake.script, f"{name}.py")
+    printed = module_forked.succeeds(module_forked.script(SHOW), *MISTAKES)
     return json.loads(printed.splitlines()[-1])
 
 
