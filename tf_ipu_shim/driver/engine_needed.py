@@ -1,4 +1,4 @@
-"""Decides whether a program has anything to compile, as Graphcore would make an engine of it.
+"""Decides whether a program computes anything, for which Graphcore's software would compile an engine.
 
 Graphcore's compiler makes no engine for a program that only returns constants or arguments, or only computes on scalars
 element by element. The driver answers those itself. So they count as no compilation and appear in no trace. Assigning a

@@ -1,4 +1,4 @@
-"""One function a path from a job to a program: uncached, cached, compiled in advance, written as an application."""
+"""Makes the program of a job: lowered, from the cache, compiled in advance, or written as an application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of `--ipu-report`: the memory of each test's programs on its fullest IPU."""
+"""Formats the table of `--ipu-report`: the memory of each test's programs on its fullest IPU."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Shows a command's text on a terminal: verdicts in colour, tables as wide as it is. Other outputs get it unchanged.
+"""Shows a command's text on a terminal: verdicts in colour, tables cut to its width.
 
-`NO_COLOR` turns the colours off (no-color.org).
+Files and pipes get the text unchanged. `NO_COLOR` turns the colours off (no-color.org).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks integer arguments of any integer type."""
+"""Checks that arguments are whole numbers, of Python's or NumPy's types."""
 
 from __future__ import annotations
 

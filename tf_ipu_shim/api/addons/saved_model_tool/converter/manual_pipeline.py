@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: stages by patterns of node names."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline`: assigns nodes to stages by name."""
 
 from __future__ import annotations
 
