@@ -316,9 +316,9 @@ def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
         ipus()
         (results[asked],) = run(model, *inputs)
         (device,) = tf_ipu_shim.memory_report().devices
-        assert device.programs[-1].way == (way if asked == execution_mode.AUTO else asked)
+        assert device.programs[-1].mode == (way if asked == execution_mode.AUTO else asked)
         if asked == execution_mode.AUTO:
-            assert "estimated" in device.programs[-1].way_reason
+            assert "estimated" in device.programs[-1].mode_reason
             assert "by XLA, " in tf_ipu_shim.memory_report().to_text(verbose=True).replace("\n   ", "")
     for ours, xla, kernels in zip(
         results[execution_mode.AUTO], results[execution_mode.XLA], results[execution_mode.KERNELS]
@@ -331,7 +331,7 @@ def test_nothing_said_is_auto(ipus, monkeypatch):
     monkeypatch.delenv(execution_mode.ENVIRONMENT_VARIABLE, raising=False)
     assert execution_mode.requested_mode() == execution_mode.AUTO
     check_function(lambda parts, x: tf.reduce_sum(x * parts.variable("w", np.ones([3]))), [floats(3)])
-    assert "estimated" in tf_ipu_shim.memory_report().devices[0].programs[-1].way_reason
+    assert "estimated" in tf_ipu_shim.memory_report().devices[0].programs[-1].mode_reason
 
 
 def test_without_a_memory_plan_the_choice_is_the_same(ipus, monkeypatch):
@@ -363,7 +363,7 @@ def test_a_program_that_runs_by_kernels_is_lowered_for_them(ipus, monkeypatch):
     configure(1)
     sent = loop(9, lambda x: x * 2.0, np.arange(12, dtype=np.float32))
     np.testing.assert_array_equal(sent, 2.0 * np.arange(9))
-    assert tf_ipu_shim.memory_report().devices[0].programs[-1].way == execution_mode.KERNELS
+    assert tf_ipu_shim.memory_report().devices[0].programs[-1].mode == execution_mode.KERNELS
 
 
 def rounds(x):

@@ -24,7 +24,7 @@ def report(*weights):
         block.run("feed", (), [block.add(Value(MIB, f"x{ipu}", "argument"))])
         plans.append(plan_of(ipu, block, CHIPS["gc200"]))
     program = MemoryPlan(
-        program="train", device="/device:IPU:0", chip="GC200 (Mk2)", ipus=tuple(plans), way_reason="asked for"
+        program="train", device="/device:IPU:0", chip="GC200 (Mk2)", ipus=tuple(plans), mode_reason="asked for"
     )
     ipus = tuple(IpuReport(plan.ipu, plan.ipu, plan, "train", 0, 0, 0) for plan in plans)
     moved = Transfers(0, 0)

@@ -380,7 +380,7 @@ def test_switched_off_again():
     configure(1)
     assert np.isinf(run(tf.divide, [1.0], [0.0])[0]).all()
     (device,) = tf_ipu_shim.memory_report().devices
-    assert all(plan.way_reason.startswith("estimated") for plan in device.programs)
+    assert all(plan.mode_reason.startswith("estimated") for plan in device.programs)
 
 
 def test_the_plugin_knows_the_same_checks():

@@ -319,7 +319,7 @@ def test_the_scope_holds_in_programs_loops_and_branches_within(around):
 
 def way_of(model, *inputs):
     run(model, *inputs)
-    return memory_report().devices[0].programs[-1].way
+    return memory_report().devices[0].programs[-1].mode
 
 
 def test_programs_without_halves_run_as_before(monkeypatch):
@@ -338,7 +338,7 @@ def test_programs_not_run_op_by_op_say_they_round_to_nearest(capfd, monkeypatch)
         return tf.nn.avg_pool2d(x * x, 2, 2, "VALID", data_format="NCHW")
 
     assert way_of(model, picture) == "xla"
-    assert "rounded to the nearest" in memory_report().devices[0].programs[-1].way_reason
+    assert "rounded to the nearest" in memory_report().devices[0].programs[-1].mode_reason
     assert "rounds float16 to the nearest, not stochastically as configured" in capfd.readouterr().err
     with tf.device(IPU):
         pooled = tf.nn.avg_pool2d(tf.constant(picture), 2, 2, "VALID", data_format="NCHW")

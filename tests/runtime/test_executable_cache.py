@@ -249,7 +249,7 @@ def test_programs_by_kernels_are_found(monkeypatch, cache, lowered, ipus):
     for value in (3.0, 5.0):
         np.testing.assert_array_equal(product(value), np.full([2, 2], 4.0 * value * value))
     assert len(lowered) == 1
-    assert [plan.way for plan in memory_report().devices[0].programs] == ["kernels", "kernels"]
+    assert [plan.mode for plan in memory_report().devices[0].programs] == ["kernels", "kernels"]
 
 
 def test_programs_that_stop_at_exceptions_are_not_kept(cache, ipus):

@@ -152,7 +152,7 @@ class _Lowering:
             by_xla = runs = self._prepare_for_xla(self._lower_as_run(runs))
             uncompilable.record_origins(runs)
         if plan is not None:
-            plan = dataclasses.replace(plan, way=execution.mode, way_reason=execution.reason)
+            plan = dataclasses.replace(plan, mode=execution.mode, mode_reason=execution.reason)
         if plan is not None and captured_programs.active():
             capture.add(request, program, device, plan, details, work)
         if self._has_dumps:
@@ -228,7 +228,7 @@ class _Lowering:
             self._request, program, self._device, self._diagnostics.user_line, names
         )
         if plan is not None:
-            plan = dataclasses.replace(plan, way=KERNELS, way_reason="a session runs these ops one by one")
+            plan = dataclasses.replace(plan, mode=KERNELS, mode_reason="a session runs these ops one by one")
         return ProfiledProgram(program, *self._write_profile(program, names, plan, details))
 
     def _lower_variant(self, request: ProgramRequest, ipus: int) -> LoweredProgram:

@@ -192,8 +192,8 @@ def _device_dict(device: DeviceReport) -> dict[str, Any]:
                     "savings": [saving._asdict() for saving in plan.savings],
                     "coarse": dict(plan.coarse),
                     "shard_ipus": [list(ipus) for ipus in plan.shard_ipus],
-                    "way": plan.way,
-                    "way_reason": plan.way_reason,
+                    "mode": plan.mode,
+                    "mode_reason": plan.mode_reason,
                     "executable_cache": plan.cache,
                 }
                 for plan in device.programs

@@ -25,7 +25,7 @@ _MOST_ROWS = 8
 """IPUs that the first screen has a row for each; of more there are the fullest."""
 _CACHE = {"": "", "hit": "; from the executable cache", "miss": "; not in the executable cache before"}
 _CODE = "code"
-_WAYS = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
+_MODES = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
 UNCOMPILED = (
     "No program was compiled, so there is no memory to model: ops in an ipu_scope ran one by one. Pass them to "
     "ipu_compiler.compile, a tf.function(jit_compile=True) or a Keras model in the scope of an IPUStrategy. "
@@ -324,7 +324,7 @@ def _format_programs(device: DeviceReport, verbose: bool) -> list[str]:
     if device.programs and verbose:
         lines += ["", "Execution modes (the modelled figures are the same in both):"]
         for plan in device.programs:
-            summary = f"{plan.program}: by {_WAYS[plan.way]}, {plan.way_reason}{_CACHE[plan.cache]}"
+            summary = f"{plan.program}: by {_MODES[plan.mode]}, {plan.mode_reason}{_CACHE[plan.cache]}"
             lines += _wrap_text(summary, 2)
     for plan in device.programs:
         for name, reason in plan.coarse:

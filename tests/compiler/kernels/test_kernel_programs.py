@@ -120,7 +120,7 @@ def test_one_ipu_gives_the_bits_of_stock_tensorflow(model, data):
 
 def ways():
     (device,) = tf_ipu_shim.memory_report().devices
-    return {plan.way for plan in device.programs}
+    return {plan.mode for plan in device.programs}
 
 
 # What stays as it is
@@ -171,10 +171,10 @@ def test_counters_and_modelled_memory_are_those_of_the_other_way(monkeypatch):
         figures(monkeypatch, way, sharded, [ROWS], 2) for way in ("kernels", "xla")
     )
     assert counted == by_xla
-    assert [program["way"] for program in programs] == ["kernels"] * len(programs)
-    assert [program["way"] for program in planned] == ["xla"] * len(planned)
+    assert [program["mode"] for program in programs] == ["kernels"] * len(programs)
+    assert [program["mode"] for program in planned] == ["xla"] * len(planned)
     for program in (*programs, *planned):
-        del program["way"], program["way_reason"]
+        del program["mode"], program["mode_reason"]
     assert programs == planned
 
 
@@ -248,7 +248,7 @@ def test_a_program_that_xla_must_see_running_is_run_by_xla():
         assert session.run(result, {count: 3})[0].tolist() == [0, 2, 4]
     (device,) = tf_ipu_shim.memory_report().devices
     (plan,) = device.programs
-    assert plan.way == "xla" and "XLA cannot tell its form" in plan.way_reason
+    assert plan.mode == "xla" and "XLA cannot tell its form" in plan.mode_reason
     assert "by XLA programs" in tf_ipu_shim.memory_report().to_text(verbose=True)
 
 

@@ -117,8 +117,8 @@ def test_by_kernels_tensorflow_s_own_runs_and_memory_is_the_same(monkeypatch):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
         (device,) = json.loads(tf_ipu_shim.memory_report().to_json())["devices"]
         (program,) = device["modelled"]["programs"]
-        assert program.pop("way") == way
-        del program["way_reason"]
+        assert program.pop("mode") == way
+        del program["mode_reason"]
         planned.append(program)
         config.reset_ipu_configuration()
     assert planned[0] == planned[1]

@@ -226,8 +226,8 @@ class MemoryPlan:
         coarse: names of the XLA programs that could not be looked into, with the reason: of those only variables,
             arguments and results are counted.
         shard_ipus: for each replica the IPU of each shard, shape `[replica, shard]`.
-        way: how it runs: `"xla"` (XLA programs) or `"kernels"` (TensorFlow's kernels); its memory is the same in both.
-        way_reason: why it runs so.
+        mode: its execution mode, `"xla"` (XLA programs) or `"kernels"` (TensorFlow's kernels); the memory is the same.
+        mode_reason: why it has this mode.
         savings: where it does not fit, what would help most.
         cache: `"hit"` where the executable cache had the program, `"miss"` where it had not; empty without a cache.
     """
@@ -240,8 +240,8 @@ class MemoryPlan:
     exchanges: Mapping[tuple[int, int], int] = dataclasses.field(default_factory=dict)
     coarse: tuple[tuple[str, str], ...] = ()
     shard_ipus: tuple[tuple[int, ...], ...] = ()
-    way: str = "xla"
-    way_reason: str = ""
+    mode: str = "xla"
+    mode_reason: str = ""
     cache: str = ""
     savings: tuple[Saving, ...] = dataclasses.field(default=(), compare=False)
 
