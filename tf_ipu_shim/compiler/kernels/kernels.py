@@ -182,6 +182,7 @@ class _FunctionCopies:
         orders = _variable_orders(function, self._asserting)
         scope = self._traced.get(function.signature.name, function.signature.name)
         copy = self._with_kernel_ops(function)
+        _return_after_accesses(copy)
         copy.signature.name = name
         parts = {**fuse_biases(copy), **use_one_dnn_pooling(copy)}
         for node in copy.node_def:
@@ -238,6 +239,16 @@ class _FunctionCopies:
             node.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
         if node.op in vocabulary.LOOPS:
             node.attr["parallel_iterations"].i = 1  # as on an IPU: what an iteration does is done before the next one
+
+
+def _return_after_accesses(function: function_pb2.FunctionDef) -> None:
+    """Has callers that wait for a function wait for what it reads of variables, too: a write may come next."""
+    variables = {argument.name for argument in function.signature.input_arg if argument.type == op_types.RESOURCE}
+    returned = set(function.control_ret.values())
+    for node in function.node_def:
+        if node.name not in returned and not variables.isdisjoint(node.input):
+            function.signature.control_output.append(node.name)
+            function.control_ret[node.name] = node.name
 
 
 def _clamp_inputs(function: function_pb2.FunctionDef) -> None:
