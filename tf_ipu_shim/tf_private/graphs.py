@@ -59,6 +59,13 @@ def add_control_inputs(op: ops.Operation, control_inputs: Any) -> None:
     op._add_control_inputs(control_inputs)
 
 
+def replace_control_input(op: ops.Operation, old: ops.Operation, new: Any) -> None:
+    """Has an op that waits for another wait for others instead."""
+    controls = [control for control in op.control_inputs if control is not old]
+    op._remove_all_control_inputs()
+    op._add_control_inputs([*controls, *new])
+
+
 def control_outputs(op: ops.Operation) -> Any:
     """Returns the ops that wait for an op."""
     return op._control_outputs

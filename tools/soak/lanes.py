@@ -45,7 +45,7 @@ def pieces(names: Sequence[str], options: argparse.Namespace) -> Iterator[Piece]
     for name in (name for name in parts.PARTS if name in names):
         if name == "programs":
             yield from _cut(name, "--programs", options.programs, _PROGRAMS, options.first)
-        elif name in parts.COMPARED or name == "keras_models":
+        elif name in parts.COMPARED or name in ("keras_models", "accesses"):
             yield from _cut(name, "--compared", options.compared, _COMPARED, options.first)
         elif name == "models":
             for done in range(0, options.models, models.AT_ONCE):

@@ -11,6 +11,7 @@ from typing import Any
 
 from soak import (
     abrupt_ends,
+    access_programs,
     families,
     legacy_graphs,
     models,
@@ -168,6 +169,7 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "tensorflow1": _each(
         lambda options: legacy_graphs.found(options.first, options.compared), "graphs of TensorFlow 1"
     ),
+    "accesses": _each(lambda options: access_programs.found(options.first, options.compared), "functions of variables"),
     "keras_models": _each(lambda options: keras_programs.found(options.first, options.compared), "random Keras models"),
     "models": random_models,
     "programs": programs,

@@ -94,7 +94,7 @@ class Diagnostics:
         if graph is None:
             return self._call.stack_of(function, node)
         try:
-            traceback = graph.get_operation_by_name(node).traceback
+            traceback = traced_functions.traceback_of(graph, node)
         except (KeyError, ValueError):
             return None
         if traceback is None:  # an op of a GraphDef that was imported

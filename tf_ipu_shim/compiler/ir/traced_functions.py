@@ -18,6 +18,21 @@ def remember(graph: Any) -> None:
     _traced[graph.name] = graph
 
 
+def note_origin(copy: Any, op: Any) -> None:
+    """Notes which op, of another graph, an op is the copy of: the script has made that one."""
+    if not hasattr(copy.graph, "_ipu_origins"):
+        copy.graph._ipu_origins = {}
+    copy.graph._ipu_origins[copy.name] = op
+
+
+def traceback_of(graph: Any, name: str) -> Any:
+    """Returns the stack in which the script has made an op; None if nothing is known of it."""
+    origin = getattr(graph, "_ipu_origins", {}).get(name)
+    if origin is not None:
+        return traceback_of(origin.graph, origin.name)
+    return graph.get_operation_by_name(name).traceback
+
+
 def traced_graph(function_name: str) -> Any:
     """Returns the graph of a traced function, loop or branch, or None if it no longer exists."""
     if function_name in _traced:

@@ -70,6 +70,8 @@ TRIPS_ATTRIBUTE = "_ipu_trips"
 WAITS_ATTRIBUTE = "_ipu_waits_for"
 # On an operation that a branch returns: it is needed.
 ASKED_ATTRIBUTE = "_ipu_asked_for"
+# On a call whose function's ops stand beside it in the graph: it is no part of the program.
+INLINED_ATTRIBUTE = "_ipu_inlined"
 # On an op of a program that a Keras model has made.
 KERAS_ATTRIBUTE = "_ipu_keras"
 # On a call in a model that was exported for serving: IPUs run it where there are some.

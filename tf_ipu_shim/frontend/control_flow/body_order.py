@@ -37,7 +37,8 @@ def _exit(stock: Callable[..., Any]) -> Callable[..., Any]:
             return stock(self, *raised)
         tf_graphs.order_side_effects_as_outer(graph)
         graph.experimental_acd_manager = None
-        access_order.order_accesses(graph)
+        # What a body of TensorFlow 1 needs is known by the waits of its ops, as the script has made them.
+        access_order.order_accesses(graph, inlines=not getattr(graph, "_ipu_like_a_session", False))
         self.collective_manager_ids_used = {}
         self.ops_which_must_run.update(side_effects.order_body(graph))
         return None

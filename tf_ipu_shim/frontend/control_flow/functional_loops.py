@@ -12,6 +12,7 @@ in one of its branches and in a `tf.function`.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -56,9 +57,10 @@ def prune_loop_bodies() -> Any:
     return tracing.attribute_scope({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
 
 
-def mark_session_semantics() -> None:
-    """Notes that the graph of the current body or branch is one of TensorFlow 1."""
-    ops.get_default_graph()._ipu_like_a_session = True
+def mark_session_semantics(is_limited: bool = False) -> None:
+    """Notes that the graph of the current body or branch is one of TensorFlow 1, of a loop that counts or another."""
+    graph = ops.get_default_graph()
+    graph._ipu_like_a_session, graph._ipu_is_limited = True, is_limited
 
 
 def record_control_inputs(body: Any) -> None:
@@ -92,16 +94,18 @@ def _while_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., An
             return stock(cond, body, *args, **kwargs)
 
         returned: Any = None
+        given = inspect.signature(stock).bind(cond, body, *args, **kwargs).arguments
+        is_limited = given.get("maximum_iterations") is not None
 
         def condition(*values: Any) -> Any:
-            mark_session_semantics()
+            mark_session_semantics(is_limited)
             answer = ops.convert_to_tensor(cond(*values))
             _record_control_inputs(ops.get_default_graph())
             return answer
 
         def noted(*values: Any) -> Any:
             nonlocal returned
-            mark_session_semantics()
+            mark_session_semantics(is_limited)
             returned = body(*values)
             carried = _read_variables(returned)
             record_control_inputs(ops.get_default_graph())

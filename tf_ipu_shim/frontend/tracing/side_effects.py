@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.frontend.tracing import inlined_calls
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import auto_control_deps, auto_control_deps_utils, func_graph, ops
 
@@ -36,7 +37,7 @@ def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Op
     Effects other than on variables keep the script's order as far as the order of accesses to variables lets them.
     """
     needed = _required_ops(graph, required)
-    unneeded: list[ops.Operation] = []
+    further: list[ops.Operation] = []
     before: list[ops.Operation] = []
     last: ops.Operation | None = None
     for op in _script_order(graph):
@@ -51,8 +52,8 @@ def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Op
         elif is_elsewhere:
             before.append(op)
         if is_further:
-            unneeded.append(op)
-    return unneeded
+            further.append(op)
+    return further
 
 
 def order_body(graph: func_graph.FuncGraph) -> list[ops.Operation]:
@@ -73,21 +74,21 @@ def order_body(graph: func_graph.FuncGraph) -> list[ops.Operation]:
 
 def _script_order(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
     """Yields ops as the script made them, but each after those that it waits for."""
-    position_of = {op: position for position, op in enumerate(graph.get_operations())}
+    places = {op: place for place, op in enumerate(inlined_calls.live_ops(graph))}
     waits: dict[ops.Operation, int] = {}
     users: dict[ops.Operation, list[ops.Operation]] = {}
-    for op in position_of:
+    for op in places:
         sources = {*(tensor.op for tensor in op.inputs), *op.control_inputs}
         waits[op] = len(sources)
         for source in sources:
             users.setdefault(source, []).append(op)
-    ready = [(position, op) for op, position in position_of.items() if not waits[op]]
+    ready = [(place, op) for op, place in places.items() if not waits[op]]
     while ready:
         _, op = heapq.heappop(ready)
         for user in users.get(op, ()):
             waits[user] -= 1
             if not waits[user]:
-                heapq.heappush(ready, (position_of[user], user))
+                heapq.heappush(ready, (places[user], user))
         yield op
 
 
@@ -103,7 +104,7 @@ def _required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -
 
 
 def _has_nonvariable_effect(op: ops.Operation) -> bool:
-    """Returns whether an op that writes no variable has an effect, such as a message or an outfeed's element."""
+    """Whether an op that writes no variable has an effect: a message, a check, an element of an outfeed, a call."""
     if op.type in auto_control_deps_utils.RESOURCE_READ_OPS or op.type in _WITHOUT_EFFECT:
         return False
     return auto_control_deps.op_is_stateful(op)

@@ -14,7 +14,7 @@ from typing import Any
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
-from tf_ipu_shim.frontend.tracing import access_order, host_variables, side_effects, summaries
+from tf_ipu_shim.frontend.tracing import access_order, host_variables, inlined_calls, side_effects, summaries
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
@@ -165,6 +165,7 @@ def add_program_op(
     function = make_function(graph, outputs, controls)
     library = function_pb2.FunctionDefLibrary(function=graph.as_graph_def().library.function)
     library.function.append(function.definition)
+    inlined_calls.without_inlined_calls(library.function)
     shapes = [tensor.shape.as_proto() for tensor in outputs]
     with ops.device(device):
         # The op is made by hand: the generated wrapper returns the outputs, and there may be none.
@@ -224,7 +225,7 @@ def make_function(graph: func_graph.FuncGraph, outputs: Sequence[Any], controls:
     if not graph.outer_graph.building_function:
         access_order.order_accesses(graph)
         graph.control_outputs += side_effects.unneeded_side_effects(
-            graph, [*(output.op for output in outputs), *graph.control_outputs]
+            graph, [*(output.op for output in graph.outputs), *graph.control_outputs]
         )
     return atomic_function.from_func_graph(graph.name, graph, {})
 
