@@ -72,6 +72,8 @@ WAITS_ATTRIBUTE = "_ipu_waits_for"
 ASKED_ATTRIBUTE = "_ipu_asked_for"
 # On a call whose function's ops stand beside it in the graph: it is no part of the program.
 INLINED_ATTRIBUTE = "_ipu_inlined"
+# On the handle of a variable that an op of this package keeps: what accesses it stays in the script's order.
+INTERNAL_ATTRIBUTE = "_ipu_internal"
 # On an op of a program that a Keras model has made.
 KERAS_ATTRIBUTE = "_ipu_keras"
 # On a call in a model that was exported for serving: IPUs run it where there are some.

@@ -20,6 +20,7 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod as Reduction
+from tf_ipu_shim.frontend.tracing.internal_variables import internal
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.control_flow import cond_v2, control_flow_ops
@@ -188,6 +189,7 @@ class _AccumulatorVariable:
                     self._handle = self._owner.handle
                 else:
                     self._handle = gen_resource_variable_ops.var_handle_op(dtype, shape, shared_name=name, name=name)
+                internal(self._handle)
 
     def zeros(self) -> Any:
         return array_ops.zeros(self._shape, self._dtype)

@@ -12,6 +12,7 @@ from typing import Any
 
 from tensorflow.compat.v2 import dtypes
 
+from tf_ipu_shim.frontend.tracing.internal_variables import internal
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops, clip_ops, math_ops
 from tf_ipu_shim.tf_private.tensors import constant_op, indexed_slices
@@ -148,8 +149,10 @@ class LossScaleState:
 
     @staticmethod
     def _variable(value: Any, name: str, dtype: Any) -> Any:
-        return resource_variable_ops.ResourceVariable(
-            lambda: constant_op.constant(value, dtype), trainable=False, name=name, dtype=dtype
+        return internal(
+            resource_variable_ops.ResourceVariable(
+                lambda: constant_op.constant(value, dtype), trainable=False, name=name, dtype=dtype
+            )
         )
 
     def normalized_histogram(self) -> Any:

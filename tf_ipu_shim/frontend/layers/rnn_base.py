@@ -10,6 +10,7 @@ from tf_ipu_shim import errors, keras2, sdk
 from tf_ipu_shim.frontend.layers.ipu_layer import IPULayer
 from tf_ipu_shim.frontend.ops import planner_options, rand_ops
 from tf_ipu_shim.frontend.ops.activations import ACCEPTED_ACTIVATIONS, ACCEPTED_RECURRENT_ACTIVATIONS, check_activation
+from tf_ipu_shim.frontend.tracing.internal_variables import internal
 
 _keras = keras2.public_module()
 _ACTIVATIONS_SINCE = (2, 0)  # those that can be chosen
@@ -147,7 +148,7 @@ class PopnnRNN(IPULayer):
     def _make_states(self, batch: int) -> None:
         """Makes the states, which are none of a layer's weights, as in Keras' layers."""
         zeros = keras2.module("backend").zeros
-        self.states = [zeros((batch, self.units), self.variable_dtype) for _ in range(self._num_states)]
+        self.states = [internal(zeros((batch, self.units), self.variable_dtype)) for _ in range(self._num_states)]
 
     def _bias_shape(self) -> tuple[int, ...]:
         return (self.units * self._num_gates,)

@@ -7,40 +7,52 @@ Checked on TensorFlow 2.15.1 and 2.21.0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
-from tf_ipu_shim.frontend.tracing import inlined_calls
+from tf_ipu_shim.frontend.tracing import inlined_calls, internal_variables, script_order
 from tf_ipu_shim.frontend.tracing.stock_graphs import Node, StockGraph
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import auto_control_deps_utils, func_graph, ops
+
+_Access = tuple[ops.Operation, bool]  # an op, and whether it writes
 
 
 def order_accesses(graph: func_graph.FuncGraph, inlines: bool = True) -> None:
     """Adds control inputs between a write to a variable and its other accesses, also those of called functions."""
     if inlines and _unordered_accesses(graph):
         inlined_calls.inline_calls(graph)
-    ordered = _unordered_accesses(graph)
-    if not ordered:
+    accesses = _unordered_accesses(graph)
+    if not accesses:
         return
-    places = {op: place for place, op in enumerate(_compilation_order(graph))}
-    for found in ordered:
+    internal: list[list[_Access]] = []
+    others: list[list[_Access]] = []
+    for found in accesses:
+        is_internal = any(internal_variables.keeps_script_order(op) for op, _ in found)
+        (internal if is_internal else others).append(found)
+    _order(internal, script_order.script_order(graph))
+    # Stock's order is one of the graph with these edges, so that both agree.
+    _order(others, _compilation_order(graph) if others else ())
+
+
+def _order(accesses: Iterable[Sequence[_Access]], order: Iterable[Node]) -> None:
+    """Has the accesses to each variable follow each other as in an order of all ops."""
+    places = {node: place for place, node in enumerate(order)}
+    for found in accesses:
         _chain(sorted(found, key=lambda access: places[access[0]]))
 
 
-def _unordered_accesses(graph: func_graph.FuncGraph) -> list[list[tuple[ops.Operation, bool]]]:
-    """Returns the ops that access each variable which one of several writes to, and whether they do."""
-    accesses: dict[int, list[tuple[ops.Operation, bool]]] = {}
-    written: set[int] = set()
+def _unordered_accesses(graph: func_graph.FuncGraph) -> list[list[_Access]]:
+    """Returns the accesses to each variable that one of several writes to."""
+    accesses: dict[Hashable, list[_Access]] = {}
     for op in inlined_calls.live_ops(graph):
         reads, writes = auto_control_deps_utils.get_read_write_resource_inputs(op)
-        writing = set(map(id, writes))
-        written |= writing
-        for variable in {*map(id, reads), *writing}:
-            accesses.setdefault(variable, []).append((op, variable in writing))
-    return [accesses[variable] for variable in accesses if variable in written and len(accesses[variable]) > 1]
+        written = set(map(internal_variables.variable_of, writes))
+        for variable in {*map(internal_variables.variable_of, reads), *written}:
+            accesses.setdefault(variable, []).append((op, variable in written))
+    return [found for found in accesses.values() if len(found) > 1 and any(writes for _, writes in found)]
 
 
-def _chain(accesses: Sequence[tuple[ops.Operation, bool]]) -> None:
+def _chain(accesses: Sequence[_Access]) -> None:
     """Has each write follow all accesses since the last one, and each read the last write."""
     last: ops.Operation | None = None
     since: list[ops.Operation] = []

@@ -5,13 +5,12 @@ Checked on TensorFlow 2.15.1 and 2.21.0.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.frontend.tracing import inlined_calls
+from tf_ipu_shim.frontend.tracing import script_order
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import auto_control_deps, auto_control_deps_utils, func_graph, ops
 
@@ -40,7 +39,7 @@ def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Op
     further: list[ops.Operation] = []
     before: list[ops.Operation] = []
     last: ops.Operation | None = None
-    for op in _script_order(graph):
+    for op in script_order.script_order(graph):
         writes = auto_control_deps_utils.get_read_write_resource_inputs(op)[1]
         is_elsewhere = not writes and _has_nonvariable_effect(op)
         is_further = bool(writes or is_elsewhere) and op not in needed
@@ -60,7 +59,7 @@ def order_body(graph: func_graph.FuncGraph) -> list[ops.Operation]:
     """Orders the effects of a body or branch besides those on variables; returns the ops that must run."""
     last: ops.Operation | None = None
     effects: list[ops.Operation] = []
-    for op in _script_order(graph):
+    for op in script_order.script_order(graph):
         if not auto_control_deps.op_is_stateful(op):
             continue
         if not any(tensor.dtype == dtypes.resource for tensor in op.inputs):
@@ -70,26 +69,6 @@ def order_body(graph: func_graph.FuncGraph) -> list[ops.Operation]:
         if op.type not in auto_control_deps_utils.RESOURCE_READ_OPS or any(out.consumers() for out in op.outputs):
             effects.append(op)
     return effects
-
-
-def _script_order(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
-    """Yields ops as the script made them, but each after those that it waits for."""
-    places = {op: place for place, op in enumerate(inlined_calls.live_ops(graph))}
-    waits: dict[ops.Operation, int] = {}
-    users: dict[ops.Operation, list[ops.Operation]] = {}
-    for op in places:
-        sources = {*(tensor.op for tensor in op.inputs), *op.control_inputs}
-        waits[op] = len(sources)
-        for source in sources:
-            users.setdefault(source, []).append(op)
-    ready = [(place, op) for op, place in places.items() if not waits[op]]
-    while ready:
-        _, op = heapq.heappop(ready)
-        for user in users.get(op, ()):
-            waits[user] -= 1
-            if not waits[user]:
-                heapq.heappush(ready, (places[user], user))
-        yield op
 
 
 def _required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> set[ops.Operation]:

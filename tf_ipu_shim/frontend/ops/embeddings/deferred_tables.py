@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.frontend.tracing import host_ops
+from tf_ipu_shim.frontend.tracing.internal_variables import internal
 from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 _SCOPE = "host_embedding"
@@ -96,7 +97,7 @@ class DeferredTable:
         handles: dict[str, tf.Tensor] = getattr(graph, _HANDLES, {})
         if name not in handles:
             with tf.control_dependencies(None), host_ops.host_placement(_SCOPE):
-                handle = gen_resource_variable_ops.var_handle_op(self.dtype, shape, shared_name=name)
+                handle = internal(gen_resource_variable_ops.var_handle_op(self.dtype, shape, shared_name=name))
             handles = {**handles, name: handle}
             setattr(graph, _HANDLES, handles)
         return handles[name]

@@ -12,6 +12,7 @@ import tensorflow.compat.v2 as tf
 from tf_ipu_shim.compiler.passes import synthetic_data
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.tracing import host_ops
+from tf_ipu_shim.frontend.tracing.internal_variables import internal
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
@@ -384,10 +385,12 @@ def _variable_handle(variable: Any) -> tf.Tensor:
     """Returns the variable's handle in the current graph: by its name, for the reason above."""
     handle = variable.handle
     if tf.executing_eagerly() or handle.graph is v1.get_default_graph():
-        return handle
+        return internal(handle)
     name, container = (handle.op.get_attr(attribute) for attribute in ("shared_name", "container"))
-    return gen_resource_variable_ops.var_handle_op(
-        variable.dtype, variable.shape, shared_name=name.decode(), container=container.decode()
+    return internal(
+        gen_resource_variable_ops.var_handle_op(
+            variable.dtype, variable.shape, shared_name=name.decode(), container=container.decode()
+        )
     )
 
 
