@@ -30,7 +30,7 @@ from tf_ipu_shim.compiler.kernels.inlining import inline_calls, referenced_funct
 from tf_ipu_shim.compiler.kernels.loop_frames import lower_loops
 from tf_ipu_shim.compiler.kernels.one_dnn_pooling import use_one_dnn_pooling
 from tf_ipu_shim.compiler.kernels.out_of_bounds import guard_inputs
-from tf_ipu_shim.compiler.kernels.random_launches import LAUNCHED, launch_functions
+from tf_ipu_shim.compiler.kernels.random_launches import LAUNCHED, launch_functions, narrow_seeds
 from tf_ipu_shim.compiler.kernels.simplify import simplify_function
 from tf_ipu_shim.compiler.kernels.stochastic_rounding import set_rounding
 from tf_ipu_shim.compiler.passes import variable_order
@@ -209,6 +209,7 @@ class _FunctionCopies:
             del copy.attr[attribute]
         if not self._refuses:
             _clamp_inputs(copy)
+        narrow_seeds(copy)
         for node in copy.node_def:
             op_functions.restore_op(node)
         return copy

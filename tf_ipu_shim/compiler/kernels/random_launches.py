@@ -2,14 +2,16 @@
 
 TensorFlow's kernels and XLA make other numbers of the same bits. A script's random numbers do not depend on the
 execution mode: these ops are XLA launches of one op each in both modes. Those of constants are the kernels' in both
-(`constant_folding`).
+(`constant_folding`). Seeds become keys in another way, too.
 """
 
 from __future__ import annotations
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.vocabulary import LAUNCHED
-from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, op_def_pb2
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, op_def_pb2, types_pb2
+
+_KEYS = frozenset({"StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg"})
 
 
 def launch_functions(
@@ -42,6 +44,17 @@ def launch_functions(
     return caller, program
 
 
+def narrow_seeds(function: function_pb2.FunctionDef) -> None:
+    """Has ops that make keys of seeds take the lower 32 bits, as XLA does: TensorFlow's kernels keep the sign."""
+    for node in list(function.node_def):
+        if node.op in _KEYS:
+            kind = node.attr["Tseed"]
+            for target in (types_pb2.DT_UINT32, types_pb2.DT_INT64):
+                cast = function.node_def.add(name=f"{node.name}/to_{target}", op="Cast", input=[node.input[0]])
+                cast.attr["SrcT"].type, cast.attr["DstT"].type = kind.type, target
+                node.input[0], kind.type = f"{cast.name}:y:0", target
+
+
 def _argument(index: int, kind: int) -> op_def_pb2.OpDef.ArgDef:
     return op_def_pb2.OpDef.ArgDef(name=f"input_{index}", type=kind)
 
@@ -51,4 +64,4 @@ def _add_result(function: function_pb2.FunctionDef, tensor: str, kind: int) -> N
     function.ret["output"] = tensor
 
 
-__all__ = ["LAUNCHED", "launch_functions"]
+__all__ = ["LAUNCHED", "launch_functions", "narrow_seeds"]

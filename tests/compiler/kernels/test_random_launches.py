@@ -1,0 +1,46 @@
+"""Random numbers of both execution modes are those of stock XLA, whatever the seed is and wherever it is computed."""
+
+import pytest
+import tensorflow as tf
+
+IPU = "/device:IPU:0"
+
+
+def uniform(seed):
+    return tf.random.stateless_uniform([3], seed)
+
+
+def part(place):
+    """One of the seeds that a called function makes; the second has a negative number."""
+
+    def program():
+        return uniform(tf.function(lambda seed: tf.random.split(seed, 2), autograph=False)(tf.constant([1, 2]))[place])
+
+    return program
+
+
+def key(seed):
+    return tf.bitcast(tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)[0], tf.int64)
+
+
+PROGRAMS = {
+    "negative": lambda: uniform(tf.constant([-5, 7])),
+    "largest and least": lambda: uniform(tf.constant([2**31 - 1, -(2**31)])),
+    "64 bits": lambda: uniform(tf.constant([-(2**40), 2**33 + 1], tf.int64)),
+    "normal": lambda: tf.random.stateless_normal([3], tf.constant([-1, -1])),
+    "integers": lambda: tf.random.stateless_uniform([3], [3, -9], 0, 1000, tf.int32),
+    "first split": part(0),
+    "second split": part(1),
+    "passed on": lambda: tf.function(uniform)(tf.function(lambda seed: seed - 9)(tf.constant([1, 2]))),
+    "key": lambda: key(tf.constant([-5, 7])),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_numbers_are_those_of_stock_xla(ipus, way, program):
+    ipus(1)
+    function = tf.function(program, jit_compile=True, autograph=False)
+    with tf.device("/device:CPU:0"):
+        wanted = function().numpy().tolist()
+    with tf.device(IPU):
+        assert tf.function(program, jit_compile=True, autograph=False)().numpy().tolist() == pytest.approx(wanted)
