@@ -1,7 +1,7 @@
 """Random functions of variables whose accesses nothing orders, against `tf.xla.experimental.compile`.
 
-Reads and writes stand at the top of a session's compiled function, in conds, loops and called `tf.function`s, up to
-two deep; some writes no result needs.
+Reads and writes stand at the top of a session's compiled function, or in conds, loops and called `tf.function`s up to
+two deep. No result needs some of the writes.
 """
 
 from __future__ import annotations

@@ -134,7 +134,10 @@ def hidden_variables():
             for call in calls
         )
         if makes:
-            yield path.name, any(getattr(call.func, "id", "") == "internal" for call in calls)
+            yield (
+                path.name,
+                any("internal" in (getattr(call.func, "id", ""), getattr(call.func, "attr", "")) for call in calls),
+            )
 
 
 def test_every_hidden_variable_is_marked():

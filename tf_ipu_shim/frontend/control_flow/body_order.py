@@ -37,7 +37,7 @@ def _exit(stock: Callable[..., Any]) -> Callable[..., Any]:
             return stock(self, *raised)
         tf_graphs.order_side_effects_as_outer(graph)
         graph.experimental_acd_manager = None
-        # What a body of TensorFlow 1 needs is known by the waits of its ops, as the script has made them.
+        # A body of TensorFlow 1 runs what its results need, which the script's own waits tell.
         access_order.order_accesses(graph, inlines=not getattr(graph, "_ipu_like_a_session", False))
         self.collective_manager_ids_used = {}
         self.ops_which_must_run.update(side_effects.order_body(graph))

@@ -16,7 +16,7 @@ from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import func_graph, handle_data_util, ops
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2
 
-# What ops take over from the call: where they run, and whose they are.
+# Attributes of the call that its ops have too: where they run, and whose they are.
 _INHERITED = (
     vocabulary.SHARDING_ATTRIBUTE,
     vocabulary.FRONTEND_ATTRIBUTE,
@@ -33,12 +33,12 @@ def inline_calls(graph: func_graph.FuncGraph) -> None:
         for op in waiting:
             body = _body(op)
             if body is not None:
-                waiting += _InlinedCall(op, body).ops
+                waiting += _InlinedCall(op, body).made
 
 
 def live_ops(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
     """Yields the ops of a graph in the script's order, those of inlined functions in place of their calls."""
-    inlined = _kept_of(graph).ops
+    inlined = _kept_of(graph).instead
     made = {op for found in inlined.values() for op in found}
 
     def expanded(op: ops.Operation) -> Iterator[ops.Operation]:
@@ -69,10 +69,10 @@ def stock_sources(op: ops.Operation) -> list[ops.Operation]:
 
 
 class _Kept:
-    """What a graph keeps of inlined calls: the ops instead of each, where handles come from, and a count of names."""
+    """The inlined calls of a graph: the ops instead of each, where handles come from, and a count of names."""
 
     def __init__(self) -> None:
-        self.ops: dict[ops.Operation, list[ops.Operation]] = {}
+        self.instead: dict[ops.Operation, list[ops.Operation]] = {}
         self.handles: dict[ops.Operation, dict[int, ops.Operation]] = {}
         self.names = itertools.count()
 
@@ -85,7 +85,7 @@ def _kept_of(graph: func_graph.FuncGraph) -> _Kept:
 
 def _body(op: ops.Operation) -> func_graph.FuncGraph | None:
     """Returns the graph that a call is to be replaced by."""
-    if op.type not in vocabulary.CALLS or op in _kept_of(op.graph).ops:
+    if op.type not in vocabulary.CALLS or op in _kept_of(op.graph).instead:
         return None
     if any(name in op.node_def.attr for name in _KEPT):
         return None
@@ -100,18 +100,18 @@ class _InlinedCall:
     """The copy of a function in place of its call.
 
     Attributes:
-        ops: of the copy.
+        made: ops of the copy.
     """
 
-    ops: list[ops.Operation]
+    made: list[ops.Operation]
 
     def __init__(self, call: ops.Operation, body: func_graph.FuncGraph) -> None:
         self._call, self._graph = call, call.graph
-        self.ops = []
+        self.made = []
         self._tensors: dict[int, Any] = {}
         self._copies: dict[ops.Operation, ops.Operation] = {}
         self._kept = _kept_of(self._graph)
-        self._kept.ops[call] = self.ops
+        self._kept.instead[call] = self.made
         tf_graphs.set_attr(call, vocabulary.INLINED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
         entry = self._join("input_control_node", call.control_inputs) if call.control_inputs else None
         handles: dict[int, ops.Operation] = {}
@@ -172,7 +172,7 @@ class _InlinedCall:
             tensor.set_shape(source.shape)
             handle_data_util.copy_handle_data(source, tensor)
             self._tensors[id(source)] = tensor
-        self.ops.append(op)
+        self.made.append(op)
         return op
 
     def _join(self, name: str, controls: Iterable[ops.Operation]) -> ops.Operation:

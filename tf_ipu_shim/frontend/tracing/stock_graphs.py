@@ -140,7 +140,7 @@ def _entered(graph: func_graph.FuncGraph) -> Iterator[tuple[ops.Operation, str]]
     if getattr(graph, "_ipu_is_limited", False):
         variables.insert(0, counter)
         yield limit, "Less/Enter"
-    places = collections.Counter()
+    places: collections.Counter[str] = collections.Counter()
     for op, first_user in [*((op, "") for op in variables), *((op, _first_user(op)) for op in captured)]:
         name = f"{first_user}/Enter" if first_user else "Enter"
         yield op, f"{name}_{places[name]}" if places[name] else name

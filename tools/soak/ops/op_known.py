@@ -115,8 +115,7 @@ _RATES = Edge(
 _CANCELLED = Edge(
     ("xla",),
     ("largest", "out of range"),
-    "products of the largest numbers that cancel out but for a rounding: XLA of 2.21 rounds one of them with the sum "
-    "(fused multiply-add), a kernel each",
+    "products that cancel out but for a rounding: XLA of 2.21 rounds one together with the sum, a kernel each",
 )
 _NEXT_COLUMN = Edge(
     ("xla",),

@@ -10,7 +10,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.tracing.internal_variables import internal
+from tf_ipu_shim.frontend.tracing import internal_variables
 from tf_ipu_shim.frontend.validation import booleans
 from tf_ipu_shim.tf_private import distribute as tf_distribute
 from tf_ipu_shim.tf_private import variables as tf_variables
@@ -134,7 +134,7 @@ class IpuOptimizerBase(OptimizerV2):
                     trainable=False,
                     initial_value=initializer,
                 )
-        slots[slot_name] = internal(slot)
+        slots[slot_name] = internal_variables.internal(slot)
         self._restore_slot_variable(slot_name=slot_name, variable=var, slot_variable=slot)
         self._weights.append(slot)
         return slot
