@@ -70,7 +70,7 @@ TRIPS_ATTRIBUTE = "_ipu_trips"
 WAITS_ATTRIBUTE = "_ipu_waits_for"
 # On an operation that a branch returns: it is needed.
 ASKED_ATTRIBUTE = "_ipu_asked_for"
-# On a call whose function's ops stand beside it in the graph: it is no part of the program.
+# On a call whose function's ops are in the graph in addition to it: it is no part of the program.
 INLINED_ATTRIBUTE = "_ipu_inlined"
 # On the handle of a variable that an op of this package keeps: what accesses it stays in the script's order.
 INTERNAL_ATTRIBUTE = "_ipu_internal"
