@@ -134,10 +134,8 @@ def hidden_variables():
             for call in calls
         )
         if makes:
-            yield (
-                path.name,
-                any("internal" in (getattr(call.func, "id", ""), getattr(call.func, "attr", "")) for call in calls),
-            )
+            names = [getattr(call.func, "id", getattr(call.func, "attr", "")) for call in calls]
+            yield path.name, "internal" in names
 
 
 def test_every_hidden_variable_is_marked():

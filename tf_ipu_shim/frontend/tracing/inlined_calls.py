@@ -110,31 +110,39 @@ class _InlinedCall:
         self.made = []
         self._tensors: dict[int, Any] = {}
         self._copies: dict[ops.Operation, ops.Operation] = {}
+        self._handles: dict[int, ops.Operation] = {}
         self._kept = _kept_of(self._graph)
         self._kept.instead[call] = self.made
         tf_graphs.set_attr(call, vocabulary.INLINED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
         entry = self._join("input_control_node", call.control_inputs) if call.control_inputs else None
-        handles: dict[int, ops.Operation] = {}
-        for argument, value, source in zip(body.inputs, call.inputs, stock_sources(call)):
+        self._take_arguments(body, entry)
+        self._copy_ops(body, entry)
+        effects = [self._copies[op] for op in body.control_outputs]
+        results = [self._tensors[id(tensor)] for tensor in body.outputs]
+        self._replace_results(dict(zip(map(id, call.outputs), results)))
+        self._replace_waits(effects or ([entry] if entry else []))
+
+    def _take_arguments(self, body: func_graph.FuncGraph, entry: ops.Operation | None) -> None:
+        """Has values of the call stand for the function's arguments."""
+        for argument, value, source in zip(body.inputs, self._call.inputs, stock_sources(self._call)):
             is_handle = value.dtype.name == "resource"
             held = self._held(value, entry)
             if is_handle and (held is not value or source is not value.op):
-                handles[id(value)] = source if held is value else held.op
+                self._handles[id(value)] = source if held is value else held.op
             self._tensors[id(argument)] = value if is_handle else held
             self._copies[argument.op] = self._tensors[id(argument)].op
+
+    def _copy_ops(self, body: func_graph.FuncGraph, entry: ops.Operation | None) -> None:
+        """Adds the function's ops but for its arguments."""
         copied = [op for op in body.get_operations() if op not in self._copies]
         for op in copied:
             self._copy(op)
         for op in copied:
             self._wait(op, entry)
-            if handles:
-                self._kept.handles[self._copies[op]] = handles
+            if self._handles:
+                self._kept.handles[self._copies[op]] = self._handles
         for _ in body.outputs:
             next(self._kept.names)
-        effects = [self._copies[op] for op in body.control_outputs]
-        results = [self._tensors[id(tensor)] for tensor in body.outputs]
-        self._replace_results(dict(zip(map(id, call.outputs), results)))
-        self._replace_waits(effects or ([entry] if entry else []))
 
     def _copy(self, op: ops.Operation) -> None:
         attributes = {name: value for name, value in op.node_def.attr.items() if name != "_class"}
