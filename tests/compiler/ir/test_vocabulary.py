@@ -30,6 +30,7 @@ NOT_IN_PROGRAMS = {
     "IpuRecvAtHost",
     "IpuResetDevices",
     "IpuResetSeed",
+    "IpuInfeedRestarted",
     "IpuInfeedStarted",
     "IpuShape",
     "IpuSelectIterator",

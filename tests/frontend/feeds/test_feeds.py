@@ -455,3 +455,37 @@ def test_two_programs_of_replicas_on_one_infeed(graph, ipus):
         session.run(start)
         assert session.run(short) == [6.0]
         np.testing.assert_array_equal(session.run(sent), [[0, 1], [2, 3]])
+
+
+@pytest.mark.parametrize("restart", [True, False], ids=["started anew", "shared"])
+def test_an_infeed_has_one_number_of_replicas(graph, ipus, restart):
+    """Rows of four elements and single ones cannot both go on with one dataset."""
+    ipus([4])
+    infeed, sent = IPUInfeedQueue(numbers(4)), {}
+
+    def program(shards):
+        outfeed = IPUOutfeedQueue()
+
+        def body(x):
+            for shard in range(shards):
+                with ipu.scopes.ipu_shard(shard):
+                    x = x + 1.0
+            return outfeed.enqueue(x)
+
+        compiled_loop = compiled(lambda: ipu.loops.repeat(1, body, [], infeed))
+        sent[shards] = outfeed.dequeue()
+        return compiled_loop
+
+    wide, narrow, start = program(1), program(4), infeed.initializer
+    with v1.Session() as session:
+        session.run(start)
+        session.run(wide)
+        assert session.run(sent[1]).tolist() == [[1.0, 2.0, 3.0, 4.0]]
+        if not restart:
+            with pytest.raises(tf.errors.FailedPreconditionError, match="a replication factor of 4 .* program has 1"):
+                session.run(narrow)
+            session.run(wide)
+        else:
+            session.run(start)
+            session.run(narrow)
+            assert session.run(sent[4]).tolist() == [4.0]

@@ -199,7 +199,9 @@ class IPUInfeedQueue(feed_names.NonCopyable):
         with ops.device(_HOST):
             dataset = null_data.apply_null_data_flag(self._dataset, self._structure)
             if not context.executing_eagerly():
-                return gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(dataset), self._iterator())
+                started = gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(dataset), self._iterator())
+                with ops.control_dependencies([started]):
+                    return plugin.load().ops.ipu_infeed_restarted(feed_id=self._id)
             return plugin.load().ops.ipu_start_infeed(
                 dataset=tf_datasets.variant_tensor(dataset),
                 feed_id=self._id,

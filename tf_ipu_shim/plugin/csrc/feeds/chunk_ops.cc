@@ -41,9 +41,6 @@ REGISTER_OP("IpuChunkBegin")
     .SetIsStateful()
     .SetShapeFn([](shape_inference::InferenceContext* context) {
       std::vector<PartialTensorShape> shapes;
-// Runs on the IPU's device, whose kernels find the iterator on the host: without soft placement TensorFlow cannot colocate
-// the two.
-REGISTER_INPUT_COLOCATION_EXEMPTION("IpuChunkBegin");
       int64_t chunk;
       TF_RETURN_IF_ERROR(context->GetAttr("output_shapes", &shapes));
       TF_RETURN_IF_ERROR(context->GetAttr("chunk", &chunk));
@@ -57,6 +54,9 @@ REGISTER_INPUT_COLOCATION_EXEMPTION("IpuChunkBegin");
       }
       return OkStatus();
     });
+// Runs on the IPU's device, whose kernels find the iterator on the host: without soft placement TensorFlow cannot colocate
+// the two.
+REGISTER_INPUT_COLOCATION_EXEMPTION("IpuChunkBegin");
 
 // How often a loop runs: as long as each counter, which goes up by ones, is below its limit. `most`: no more than that.
 REGISTER_OP("IpuLoopTotal")
@@ -143,7 +143,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
                int64_t* count) {
     if (done == 0) {
       core::RefCountPtr<data::IteratorResource> iterator;
-      TF_RETURN_IF_ERROR(source_.Find(context, &iterator));
+      TF_RETURN_IF_ERROR(source_.Find(context, 1, &iterator));
       fetcher_->Begin(context, std::move(iterator), source_.End(), total);
     }
     std::vector<InfeedFetcher::Element> elements;

@@ -1,4 +1,4 @@
-// Ops that start, select and delete the iterator of an infeed in eager execution.
+// Ops that start, select and delete the iterator of an infeed in eager execution, and what sessions need besides.
 //
 // How an infeed begins and how it goes, in a process that runs ops at once.
 //
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "feeds/infeed_replicas.h"
 #include "feeds/infeed_source.h"
 #include "tensorflow/core/framework/dataset.h"
 #include "tensorflow/core/framework/function.h"
@@ -116,6 +117,23 @@ class InfeedStartedOp : public OpKernel {
 };
 
 REGISTER_KERNEL_BUILDER(Name("IpuInfeedStarted").Device("CPU"), InfeedStartedOp);
+
+// Follows TensorFlow's own op that starts a session's iterator: programs with another number of replicas may use it now.
+REGISTER_OP("IpuInfeedRestarted").Attr("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
+
+class InfeedRestartedOp : public OpKernel {
+ public:
+  explicit InfeedRestartedOp(OpKernelConstruction* context) : OpKernel(context) {
+    OP_REQUIRES_OK(context, context->GetAttr("feed_id", &feed_id_));
+  }
+  void Compute(OpKernelContext* context) override { ForgetInfeedReplicas(context->resource_manager(), feed_id_); }
+  bool IsExpensive() override { return false; }
+
+ private:
+  string feed_id_;
+};
+
+REGISTER_KERNEL_BUILDER(Name("IpuInfeedRestarted").Device("CPU"), InfeedRestartedOp);
 
 // Has programs that take elements of an infeed take those of an iterator that was started under another name.
 REGISTER_OP("IpuSelectIterator")

@@ -145,7 +145,7 @@ class InfeedDequeueOp : public data::HybridAsyncOpKernel {
  protected:
   Status DoCompute(OpKernelContext* context) override {
     core::RefCountPtr<data::IteratorResource> iterator;
-    TF_RETURN_IF_ERROR(source_.Find(context, &iterator));
+    TF_RETURN_IF_ERROR(source_.Find(context, replicas_, &iterator));
     std::vector<Tensor> element;
     if (replicas_ == 1) {
       bool end = false;

@@ -6,6 +6,7 @@
 
 #include "device/counters.h"
 #include "device/device.h"
+#include "feeds/infeed_replicas.h"
 #include "process/interrupts.h"
 #include "device/aliased_buffers.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
@@ -33,7 +34,8 @@ Status InfeedSource::Init(OpKernelConstruction* construction) {
   return construction->GetAttr("shared_name", &name_);
 }
 
-Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::IteratorResource>* iterator) const {
+Status InfeedSource::Find(OpKernelContext* context, int64_t replicas,
+                          core::RefCountPtr<data::IteratorResource>* iterator) const {
   std::string device_name = "/device:CPU:0", container = container_, name = name_;
   if (inputs_ > 0) {
     const ResourceHandle& handle = HandleFromInput(context, context->num_inputs() - 1);
@@ -65,7 +67,7 @@ Status InfeedSource::Find(OpKernelContext* context, core::RefCountPtr<data::Iter
               "again after infeed_queue.deleter.)");
   }
   iterator->reset(found);
-  return OkStatus();
+  return CheckInfeedReplicas(context, resources, name, replicas);
 }
 
 Status InfeedSource::Next(OpKernelContext* context, data::IteratorResource* iterator, std::vector<Tensor>* element,
@@ -99,6 +101,7 @@ Status PutInfeed(ResourceMgr* resources, const std::string& name, core::RefCount
                  core::RefCountPtr<data::IteratorResource>* before) {
   const std::string& container = resources->default_container();
   mutex_lock lock(*SelectionMutex());
+  ForgetInfeedReplicas(resources, name);
   data::IteratorResource* found = nullptr;
   if (resources->Lookup(container, name, &found).ok()) {
     before->reset(found);

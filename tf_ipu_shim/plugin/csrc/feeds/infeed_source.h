@@ -17,7 +17,8 @@ class InfeedSource {
   tensorflow::Status Init(tensorflow::OpKernelConstruction* construction);
   // Whether there is an infeed at all.
   bool exists() const { return inputs_ > 0 || !name_.empty(); }
-  tensorflow::Status Find(tensorflow::OpKernelContext* context,
+  // `replicas`: how many of the program take elements. A named infeed is refused to programs with other numbers.
+  tensorflow::Status Find(tensorflow::OpKernelContext* context, int64_t replicas,
                           tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource>* iterator) const;
   // Gets the next element. Cancelling the step also ends the dataset; Ctrl-C does not.
   tensorflow::Status Next(tensorflow::OpKernelContext* context, tensorflow::data::IteratorResource* iterator,
