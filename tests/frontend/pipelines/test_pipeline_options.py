@@ -77,6 +77,34 @@ def test_a_stage_on_an_ipu_that_is_not_there_names_the_mapping():
         run(two_layers(gradient_accumulation_count=4, device_mapping=[0, 3]))
 
 
+@pytest.mark.parametrize("mapping", [[0, 1, 0], [1, 0, 0]])
+def test_a_variable_is_of_stages_on_one_ipu(mapping):
+    """The first stage and the last have a weight in common, as tied embeddings do."""
+
+    def tied(x):  # the first stage makes the variable, the last finds it
+        with v1.variable_scope(v1.get_variable_scope(), reuse=v1.AUTO_REUSE):
+            return x * variable("tied", 0.5)
+
+    def build(infeed, outfeed):
+        return pipelining_ops.pipeline(
+            [tied, lambda x: x + 1.0, lambda x: tf.reduce_sum(tied(x))],
+            gradient_accumulation_count=6,
+            device_mapping=mapping,
+            infeed_queue=infeed,
+            outfeed_queue=outfeed,
+            optimizer_function=descent,
+        )
+
+    if mapping[0] != mapping[2]:
+        with pytest.raises(ValueError, match="Variable tied is .*stage 0 on IPU 1 and stage 2 on IPU 0.*same IPU"):
+            run(build)
+        return
+    (losses,), weights = run(build)
+    x = ELEMENTS[:6].astype("d")
+    np.testing.assert_allclose(losses, (0.5 * (0.5 * x + 1)).sum((1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(weights["tied"], 0.5 - 0.01 * (2 * 0.5 * x + 1).sum(), rtol=1e-6)
+
+
 def test_functions_of_a_concurrent_stage_are_on_their_own_ipus():
     configure(4)
     start = np.array([[0.5, -1.0], [2.0, 1.0]], "f")

@@ -19,6 +19,7 @@ from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments
 from tf_ipu_shim.frontend.pipelines.footprint import measure_footprint
 from tf_ipu_shim.frontend.pipelines.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.frontend.pipelines.options import PipelineStageOptions
+from tf_ipu_shim.frontend.pipelines.shared_variables import StageSpan, refuse_shared_variables
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.tracing import autograph, script_functions, tracing
 from tf_ipu_shim.frontend.validation.results import to_list
@@ -41,7 +42,8 @@ class PipelineStep:
         hyperparameters: tensors that the optimizer holds and that were made while tracing, by holder and name.
 
     Raises:
-        ValueError: a stage uses a tensor from outside, or the last stage's outputs have nowhere to go.
+        ValueError: a stage uses a tensor from outside or a variable of a stage on another IPU, or the last stage's
+            outputs have nowhere to go.
     """
 
     def __init__(self, arguments: PipelineArguments, name: str) -> None:
@@ -52,11 +54,13 @@ class PipelineStep:
         self.captured: dict[str, Any] = {}
         self.outfeed: Any = None
         self._operations: list[Any] = []
+        self._spans: list[StageSpan] = []
         # Stands for the number of the mini-batch, which the loop around the step knows when it calls it.
         self._counter = array_ops.identity(array_ops.zeros([], "int32"), name="mini_batch")
         with loops.set_counter(self._counter):
             self.graph, _ = tracing.trace_function(name.replace("/", "_"), self._trace, arguments.inputs)
         self._refuse_captures()
+        refuse_shared_variables(self.graph, self._spans)
         self.hyperparameters = self._find_hyperparameters()
 
     def _trace(self, *inputs: Any) -> None:
@@ -107,8 +111,10 @@ class PipelineStep:
                     f"given {source}, arguments: {len(inputs) + len(keywords)}. {reason}. Change the stage's "
                     "arguments, or what the previous stage returns."
                 )
+            first = self._number_of_ops()
             with scopes.ipu_shard(ipu):
                 outputs.extend(to_list(autograph.convert_like_caller(function)(*inputs, **keywords)))
+            self._spans.append(StageSpan(stage_index, ipu, first, self._number_of_ops()))
         return outputs
 
     def _train(self, outputs: list[Any], last_ipu: int) -> int:
