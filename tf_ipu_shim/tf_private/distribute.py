@@ -29,11 +29,18 @@ from tensorflow.python.distribute.cluster_resolver.cluster_resolver import (
 from tensorflow.python.distribute.v1 import (
     input_lib as input_lib_v1,  # iterators of TensorFlow 1
 )
+from tensorflow.python.framework import ops
 
 
 def all_reduce(cross_device: cross_device_ops.CollectiveAllReduce, operation: Any, value: Any, merged: Any) -> Any:
     """Reduces one value over the processes of a strategy."""
     return cross_device._all_reduce(operation, value, 0, merged)
+
+
+def in_replica_function() -> bool:
+    """Returns whether a function of a replica is being traced, also where it merges what the replicas have."""
+    modes = ops.get_default_graph()._distribution_strategy_stack
+    return any(mode.replica_context is not None for mode in modes)
 
 
 def strategy_of(extended: distribute_lib.StrategyExtendedV2) -> Any:

@@ -109,6 +109,29 @@ with strategy.scope():
         found["error"] = error.message
 print(json.dumps(found))
 """
+SEPARATE = """
+import json
+import popdist
+import tensorflow as tf
+from tensorflow.python import ipu
+from tensorflow.python.ipu.distributed import popdist_strategy
+
+strategy = popdist_strategy.PopDistStrategy()
+total = tf.distribute.ReduceOp.SUM
+config = ipu.config.IPUConfig()
+config.auto_select_ipus = 2
+config.configure_ipu_system()
+with strategy.scope(), tf.Graph().as_default():
+    part = tf.constant(1.0 + popdist.getInstanceIndex())
+    def reduced(x):
+        return tf.distribute.get_replica_context().all_reduce(total, x)
+
+    with ipu.scopes.ipu_scope("/device:IPU:0"):
+        (inside,) = ipu.ipu_compiler.compile(lambda: strategy.experimental_run_v2(reduced, [part]))
+    outside = strategy.reduce(total, part)
+    with tf.compat.v1.Session() as session:
+        print(json.dumps(dict(zip(("inside", "outside"), map(float, session.run([inside, outside]))))))
+"""
 ALONE = """
 import tensorflow as tf
 from tensorflow.python import ipu
@@ -229,6 +252,13 @@ def test_the_model_has_no_replicas_of_several_instances(python, monkeypatch):
     for one in poprun(python, MODEL, "--num-replicas=4", "--num-instances=2"):
         assert one["mean"] == 1.5
         assert "cannot meet on the IPU model" in one["error"] and "PopDistStrategy" in one["error"]
+
+
+def test_programs_reduce_over_the_replicas_that_are_configured(python):
+    """Instances that the configuration does not join have programs of their own; the host reduces over all of them."""
+    found = poprun(python, SEPARATE, "--num-replicas=4", "--num-instances=2")
+    assert [one["inside"] for one in found] == [2.0, 4.0]
+    assert [one["outside"] for one in found] == [3.0, 3.0]
 
 
 def test_a_program_of_two_processes_is_refused_in_one(forked):

@@ -17,6 +17,8 @@ from tf_ipu_shim.frontend.feeds import ipu_iterators
 from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
 from tf_ipu_shim.frontend.sharding import scopes
 from tf_ipu_shim.frontend.strategies import sized_datasets
+from tf_ipu_shim.frontend.tracing import tracing
+from tf_ipu_shim.tf_private import distribute as tf_distribute
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private import variables as tf_variables
 from tf_ipu_shim.tf_private.datasets import dataset_ops
@@ -288,6 +290,16 @@ def is_on_device() -> bool:
         False
     """
     return not context.executing_eagerly() and _is_ipu_device(device_util.current())
+
+
+def is_in_program() -> bool:
+    """Returns whether ops that are made now are part of a program or of a replica's function on an IPU.
+
+    Example:
+        >>> is_in_program()
+        False
+    """
+    return is_on_device() and (tracing.in_compilation() or tf_distribute.in_replica_function())
 
 
 def instance_reduction_scope() -> Any:

@@ -1,7 +1,8 @@
 """The base of multi-process strategies: each process has its own IPUs, and gradients are reduced on the host.
 
 Graphcore's instances of one job share a program whose replicas exchange over IPU-Links. Here a process's replicas
-exchange inside its program, and processes through TensorFlow's collective runtime; the sums are the same.
+exchange inside its program, and processes through TensorFlow's collective runtime; the sums are the same. The
+configuration of a PopDistStrategy says whether its program is shared.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.frontend.strategies import host_collectives, process_variables, strategy_extended
 from tf_ipu_shim.frontend.tracing import compiled_functions, tracing
+from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.runtime.jobs import job
 from tf_ipu_shim.tf_private.distribute import distribute_lib, distribute_utils, values
 from tf_ipu_shim.tf_private.graphs import ops
@@ -102,8 +104,11 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         self._variable_device = self._cpu_device if variables_on_host else ipu_device
         self._add_ipu_cross_replica_reductions = replica_reductions
 
-    _scripts_reduce_on_device = False
-    """Whether reductions in a program, where the strategy makes none over replicas, are the script's own."""
+    _programs_span_instances = False
+    """Whether a reduction in a program is one over its replicas alone: the configuration says of how many instances.
+
+    On the IPU Model a program has the replicas of one instance, so the instances reduce on the host there.
+    """
 
     @property
     def should_checkpoint(self) -> bool:
@@ -151,11 +156,13 @@ class ProcessExtended(strategy_extended.DeviceExtended):
     def _reduced(self, reduce_op: Any, operands: Sequence[Any]) -> list[Any]:
         """Reduces all at once: processes that wait for each other one tensor at a time may do so in other orders."""
         parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in operands]
+        if self._programs_span_instances and strategy_extended.is_in_program() and not flags.current().use_ipu_model:
+            if self._add_ipu_cross_replica_reductions:
+                return [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
+            return parts
         if self._add_ipu_cross_replica_reductions:
             with strategy_extended.instance_reduction_scope():
                 parts = [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
-        elif self._scripts_reduce_on_device and strategy_extended.is_on_device():
-            return parts
         mean = host_collectives.is_mean(reduce_op)
         tensors = [index for index, value in enumerate(parts) if _is_tensor_like(value)]
         if self._job.size == 1 or not tensors:

@@ -123,7 +123,7 @@ class PopDistExtendedV1(strategy_processes.ProcessExtended):
         note_arguments("PopDistExtendedV1", cluster_resolver=cluster_resolver)
         super().__init__(container_strategy, ipu_device, replica_reductions=add_ipu_cross_replica_reductions)
 
-    _scripts_reduce_on_device = True
+    _programs_span_instances = True
 
     @property
     def _num_replicas_in_sync(self) -> int:
