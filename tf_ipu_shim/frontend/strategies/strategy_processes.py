@@ -105,7 +105,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         self._add_ipu_cross_replica_reductions = replica_reductions
 
     _programs_span_instances = False
-    """Whether a reduction in a program is one over its replicas alone: the configuration says of how many instances.
+    """Whether a program reduces over its replicas only, which the configuration may place in several instances.
 
     On the IPU Model a program has the replicas of one instance, so the instances reduce on the host there.
     """

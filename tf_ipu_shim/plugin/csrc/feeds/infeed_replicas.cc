@@ -1,4 +1,4 @@
-// Keeps the number of replicas of each infeed beside its iterator, under the infeed's name.
+// Stores the number of replicas of each infeed as a resource with the infeed's name, next to its iterator.
 #include "feeds/infeed_replicas.h"
 
 #include <mutex>
@@ -50,8 +50,8 @@ Status CheckInfeedReplicas(OpKernelContext* context, ResourceMgr* resources, con
   if (expected == replicas) return OkStatus();
   return errors::FailedPrecondition(
       "Infeed '", infeed, "' has a replication factor of ", expected, " from the program that used it first, and this ",
-      "program has ", replicas, ". Give each program an IPUInfeedQueue of its own, or run the queue's `initializer` "
-      "between them.");
+      "program has ", replicas, ". Give each program its own IPUInfeedQueue, or run the queue's `initializer` between "
+      "them.");
 }
 
 void ForgetInfeedReplicas(ResourceMgr* resources, const std::string& infeed) {

@@ -1,4 +1,4 @@
-// How many replicas take elements of an infeed: its elements go round them, so all its programs must have as many.
+// How many replicas take elements of an infeed. They take turns, so all programs of an infeed must have as many.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace tf_ipu_shim {
 tensorflow::Status CheckInfeedReplicas(tensorflow::OpKernelContext* context, tensorflow::ResourceMgr* resources,
                                        const std::string& infeed, int64_t replicas);
 
-// Forgets the number of replicas, as the infeed is started anew or deleted.
+// Forgets the number of replicas; called when the infeed is started or deleted.
 void ForgetInfeedReplicas(tensorflow::ResourceMgr* resources, const std::string& infeed);
 
 }  // namespace tf_ipu_shim
