@@ -29,7 +29,9 @@ from tensorflow.python.distribute.cluster_resolver.cluster_resolver import (
 from tensorflow.python.distribute.v1 import (
     input_lib as input_lib_v1,  # iterators of TensorFlow 1
 )
-from tensorflow.python.framework import ops
+from tensorflow.python.framework import (
+    ops,  # the graph, which holds the modes of replicas
+)
 
 
 def all_reduce(cross_device: cross_device_ops.CollectiveAllReduce, operation: Any, value: Any, merged: Any) -> Any:

@@ -157,12 +157,9 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         """Reduces all at once: processes that wait for each other one tensor at a time may do so in other orders."""
         parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in operands]
         if self._programs_span_instances and strategy_extended.is_in_program() and not flags.current().use_ipu_model:
-            if self._add_ipu_cross_replica_reductions:
-                return [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
-            return parts
-        if self._add_ipu_cross_replica_reductions:
-            with strategy_extended.instance_reduction_scope():
-                parts = [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
+            return self._reduced_over_replicas(reduce_op, parts)
+        with strategy_extended.instance_reduction_scope():
+            parts = self._reduced_over_replicas(reduce_op, parts)
         mean = host_collectives.is_mean(reduce_op)
         tensors = [index for index, value in enumerate(parts) if _is_tensor_like(value)]
         if self._job.size == 1 or not tensors:
@@ -170,6 +167,11 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         for index, value in zip(tensors, host_collectives.all_reduce([parts[i] for i in tensors], mean)):
             parts[index] = value
         return parts
+
+    def _reduced_over_replicas(self, reduce_op: Any, parts: list[Any]) -> list[Any]:
+        if not self._add_ipu_cross_replica_reductions:
+            return parts
+        return [strategy_extended.reduce_on_device(reduce_op, value) for value in parts]
 
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
         if self._job.size > 1:
