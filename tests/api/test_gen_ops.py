@@ -284,7 +284,7 @@ def test_arguments_of_a_wrapper():
     )
     with tf.Graph().as_default():
         assert gen_poputil_ops.ipu_remap(input=[1.0]).op.name == "IpuRemap"
-        assert gen_popnn_ops.ipu_gelu([1.0], name="mine").op.name == "mine"
+        assert gen_poputil_ops.ipu_remap([1.0], name="mine").op.name == "mine"
         assert gen_popops_ops.ipu_histogram([1.0], [0.0], False).op.name.startswith("IpuHistogram/")
         with pytest.raises(TypeError, match="ipu_fifo: missing a required argument: 'offload'.* input, depth, offload"):
             gen_poputil_ops.ipu_fifo([1.0], 3)
