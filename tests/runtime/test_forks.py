@@ -6,10 +6,11 @@ from slow_cases import slowly
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
 COMMON = """
-import multiprocessing, os, signal, subprocess, sys, threading, time
+import gc, multiprocessing, os, signal, subprocess, sys, threading, time
 import numpy as np
 import tensorflow as tf
 from tensorflow.python import ipu
+gc.freeze()  # else each child would search through, and so copy, all that imports have made when it ends
 config = ipu.config.IPUConfig()
 config.auto_select_ipus = 1
 config.configure_ipu_system()
