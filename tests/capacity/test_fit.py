@@ -15,12 +15,12 @@ from tf_ipu_shim import capacity
 from tf_ipu_shim.cli import fit
 from tf_ipu_shim.cycle_model import Computation
 from tf_ipu_shim.cycle_model.bars import BARS
-from tf_ipu_shim.cycle_model.sizes import HostSizes
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, HostSizes
 from tf_ipu_shim.driver import planned_program as lowering
 from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.launches import LAUNCH_SECONDS
-from tf_ipu_shim.machine.memory import Block, Value
+from tf_ipu_shim.machine.memory import Block, Value, plan_of
 from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.runtime import devices
 
@@ -281,6 +281,27 @@ def test_headroom_is_what_is_left_of_the_fullest_tile():
     made = capacity.estimate(program(1472 * 128), CHIPS["gc200"])
     assert made.headroom == 1472 * (624 * 1024 - made.ipus[0].max_tile_bytes)
     assert made.ipus[0].max_tile_bytes == 2 * 128
+
+
+def named_program(name, size, runs):
+    """A program of so many bytes, whose op runs so often."""
+    made = program(size)
+    block = Block("IPU 0")
+    x, y = (block.add(Value(size, name, "argument")) for name in "xy")
+    for _ in range(runs):
+        block.run("double", (x,), (y,), work=Computation("elementwise", "double", ElementwiseSizes(size // 4, 1)))
+    plan = dataclasses.replace(made.plan, program=name, ipus=(plan_of(0, block, CHIPS["gc200"]),))
+    return dataclasses.replace(made, name=name, plan=plan, blocks={0: block})
+
+
+@pytest.mark.parametrize(("top", "shown"), [(1, "c"), (2, "ac"), (3, "abc"), (9, "abcd")])
+def test_top(top, shown):
+    """By turns the program with most memory and the one that runs longest."""
+    sizes = {"a": (1 << 20, 99), "b": (4 << 20, 1), "c": (5 << 20, 1), "d": (1 << 20, 1)}
+    programs = [named_program(name, *size) for name, size in sizes.items()]
+    text = capacity.to_text(programs, capacity.systems_for([], ["gc200"], 1), top)
+    assert re.findall(r"^(\w): 1 IPU", text, re.M) == list(shown)
+    assert ("smaller program" in text) == (len(shown) < 4)
 
 
 def test_systems():

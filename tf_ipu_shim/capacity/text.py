@@ -14,15 +14,22 @@ from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR
 from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
-_SHOWN = 4
+SHOWN = 4
+"""How many programs have tables: half of them those with most memory, half those that run longest."""
 _ONE_LEFT = "And a smaller program, which counts too."
 _CLOSE = " It is close: on hardware they may not."
 _SPEEDS = ("device only, items/s", "end to end, items/s")
 _HEAD = ("system", "chip", "IPUs", "fits", "headroom", "cycles a step", "error", *_SPEEDS)
 
 
-def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> str:
-    """Returns the smallest system, then tables: per program a row per system, and its memory by IPU."""
+def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System], top: int = SHOWN) -> str:
+    """Returns the smallest system, then tables: per program a row per system, and its memory by IPU.
+
+    Args:
+        programs: those that the script compiled.
+        systems: those to try.
+        top: how many programs have tables.
+    """
     if not programs:
         return (
             "No program was compiled for IPUs: ops in an ipu_scope run one by one. Give them to "
@@ -39,7 +46,7 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> s
     first = systems[0].chip if systems else CHIPS["gc200"]
     largest = sorted(programs, key=lambda captured: -captured.plan.peak_bytes)
     by_time = sorted(programs, key=lambda captured: -estimate_on(captured, first).cycles)
-    shown = [captured for captured in programs if captured in (*largest[: _SHOWN // 2], *by_time[: _SHOWN // 2])]
+    shown = [captured for captured in programs if captured in (*largest[: (top + 1) // 2], *by_time[: top // 2])]
     lines: list[str] = []
     for program in shown:
         lines += _program(program, systems, [estimate_on(program, system.chip) for system in systems])

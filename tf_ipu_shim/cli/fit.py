@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     formats.add_argument(parser)
     runner.add_arguments(parser, chooses_system=False, only_runs=False)
     parser.set_defaults(system=None)
-    sizes.add_arguments(parser)
+    sizes.add_arguments(parser, top=4, listed="programs that are largest or run longest")
     parser.add_argument(
         "--system",
         dest="on",
@@ -73,19 +73,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"The script ended with status {status} before a program was compiled for IPUs.", file=sys.stderr)
         return 1
     most = max((program.ipus for program in programs), default=1)
-    return _report_result(programs, capacity.systems_for(arguments.on, arguments.chips, most), status, arguments.format)
+    return _report_result(programs, capacity.systems_for(arguments.on, arguments.chips, most), status, arguments)
 
 
 def _report_result(
-    programs: Sequence[CapturedProgram], candidates: Sequence[systems.System], status: int, chosen: str
+    programs: Sequence[CapturedProgram], candidates: Sequence[systems.System], status: int, arguments: argparse.Namespace
 ) -> int:
     """Prints what was found of a script's programs on some systems; returns the status to end with."""
     from tf_ipu_shim import capacity
 
-    if chosen == formats.JSON:
+    if arguments.format == formats.JSON:
         print(formats.to_json(capacity.to_records(programs, candidates)))
     else:
-        terminal.show(capacity.to_text(programs, candidates))
+        terminal.show(capacity.to_text(programs, candidates, arguments.top))
     if status:
         print(
             f"The script ended with status {status}. Programs after that are not here. A script that checks its "
@@ -103,7 +103,13 @@ def _run_each_batch_size(arguments: argparse.Namespace) -> int:
     """Runs the script with each batch size, in a process each; returns the worst status."""
     option, sizes = arguments.batch
     options = ["--tf1"] if arguments.tf1 else []
-    options += ["--format", arguments.format, *(["--bytes"] if arguments.exact_bytes else [])]
+    options += [
+        "--format",
+        arguments.format,
+        "--top",
+        str(arguments.top),
+        *(["--bytes"] if arguments.exact_bytes else []),
+    ]
     for name, value in (
         ("--sdk", arguments.sdk),
         ("--system", ",".join(arguments.on)),

@@ -1,6 +1,8 @@
 """The documentation site: each page is in its navigation once, says its kind, and its first screen shows something."""
 
+import importlib.util
 import re
+import sys
 
 import pytest
 from checkout import ROOT
@@ -13,6 +15,7 @@ PAGES = sorted(page for folder in ("docs", "tutorials") for page in (ROOT / fold
 GENERATED = {"applications", "benchmarks", "conformance", "soak", "coverage", "options"} | {
     "command_line",
     "compatibility",
+    "facts",
     "environment_variables",
     "accuracy",
     "patches",
@@ -26,8 +29,14 @@ VERBS = set(
     "Add Check Choose Compare Compile Convert Estimate Find Fix Install Make Migrate Move Profile Read Run Serve "
     "Soak-test Stop Test Use".split()
 )
-# A reference that code cites section by section.
-LONG = {"facts"}
+
+
+def load(path):
+    """A file of the tools as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def kind(page):
@@ -46,7 +55,7 @@ def test_each_page_is_in_the_navigation_once():
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
 def test_a_page_says_its_kind_and_is_short(page):
     assert kind(page) in KINDS
-    assert page.stem in LONG or len(page.read_text().split()) <= KINDS[kind(page)]
+    assert len(page.read_text().split()) <= KINDS[kind(page)]
 
 
 @pytest.mark.parametrize("page", [page for page in WRITTEN if kind(page) == "how-to"], ids=lambda page: page.stem)
@@ -58,3 +67,16 @@ def test_a_how_to_shows_a_command_or_code_at_once(page):
 def test_the_title_of_a_how_to_is_an_instruction(page):
     title = re.search(r"^# (.+)$", page.read_text(), re.MULTILINE)[1]
     assert title.split()[0] in VERBS
+
+
+def test_the_packages_own_names_have_pages():
+    """Below the tab "Reference", which opens an index."""
+    api_pages = load(ROOT / "tools" / "site" / "api_pages.py")
+    shown = {name.rpartition(".")[2] for _, _, _, objects in api_pages.OWN.values() for name in objects}
+    fixtures = re.findall(
+        r"^@pytest\.fixture.*\ndef (\w+)", (ROOT / "tf_ipu_shim/pytest_plugin/__init__.py").read_text(), re.M
+    )
+    assert {"ipus", "ipu_strategy", "ipu_memory", "ipu_baseline"} <= set(fixtures) <= shown
+    assertions = re.findall(r"^def (assert_\w+)", (ROOT / "tf_ipu_shim/testing/memory.py").read_text(), re.M)
+    assert len(assertions) == 3 and {"memory_report", "TensorFile", "register_emulation", *assertions} <= shown
+    assert '"Reference": ("reference/index.md"' in (ROOT / "tools" / "site" / "pages.py").read_text()
