@@ -82,7 +82,7 @@ class Property(enum.Enum):
     USER_OPS_TARGETED = "users' Poplar ops have the chip they are built for"
     CASTS_WRAP = "casts to narrow integers wrap around"
     MISCOMPILED_REPLACED = "ops that XLA computes wrongly are other ops"
-    RESIZES_REPLACED = "gradients of nearest-neighbour resizing are products"
+    RESIZES_REPLACED = "gradients of nearest-neighbour resizing are matmuls"
     SAMPLERS_REPLACED = "candidate samplers are functions of other ops"
     SHUFFLES_REPLACED = "random shuffles are functions of other ops"
     RANDOM_OPS_STATELESS = "random ops take an explicit seed"

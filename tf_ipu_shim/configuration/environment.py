@@ -152,7 +152,7 @@ JOB_VARIABLES = (
     Variable(
         name="TF_IPU_SHIM_FIRST_DEVICE",
         default="0",
-        meaning="which of the devices of an instance's size the first instance has, as poprun tells it",
+        meaning="which of the devices of an instance's size the first instance has; poprun sets it",
     ),
     Variable(
         name="TF_IPU_SHIM_ADDRESSES",

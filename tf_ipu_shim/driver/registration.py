@@ -28,8 +28,7 @@ def register_lowering(library: Library, device_of: Callable[[int, bool], IpuDevi
 def _without_garbage_collection() -> Iterator[None]:
     """Pauses garbage collection: lowering creates many objects that live until it ends.
 
-    Collections on the way find nothing, and walk through everything that TensorFlow has in memory: they would take a
-    third of that time.
+    Collections meanwhile would find nothing. They would take a third of the time, to walk through TensorFlow's objects.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -120,11 +120,15 @@ def _site_link(source: str, page: str, link: str) -> str:
 
 
 def _notebook_page(notebook: Any) -> str:
-    """Returns a notebook as a page."""
+    """Returns a notebook as a page, with the outputs that are in its file."""
     parts = []
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", ()):
+            printed, drawn = "".join(output.get("text", ())), "".join(output.get("data", {}).get("text/html", ()))
+            # HTML in Markdown ends at an empty line.
+            parts.append(f"```text\n{printed}```" if printed else re.sub(r"\n\s*\n", "\n", drawn))
     return "\n\n".join([*parts, "[Download the notebook](will_it_fit.ipynb)\n"]).replace(
         "`docs/memory.md`", "[Memory model](../docs/memory.md)"
     )

@@ -8,7 +8,7 @@ from tf_ipu_shim.machine.environment.effects import CYCLES, RESULTS
 
 _PLANNER = {
     "partials_dtype": Argument(CYCLES, "of partial sums; values are of the layer's dtype"),
-    "available_memory_proportion_fwd": Argument(CYCLES, "temporary memory of the forward pass's products"),
+    "available_memory_proportion_fwd": Argument(CYCLES, "temporary memory of the forward pass's matmuls"),
     "available_memory_proportion_bwd": Argument(CYCLES, "temporary memory of their gradients"),
     "options": Argument(CYCLES, reasons.PRODUCTS),
     "options_bwd": Argument(CYCLES, f"for gradients: {reasons.PRODUCTS}"),

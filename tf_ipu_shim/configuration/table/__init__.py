@@ -19,7 +19,7 @@ CATEGORIES: dict[str, str] = {
     "floating_point_behaviour": "Floating-point exceptions and rounding.",
     "io_tiles": "Tiles set apart for transfers, so that they overlap with computation.",
     "ipu_model": "The simulated chip; used with the flag --use_ipu_model.",
-    "matmuls": "How matrix products are planned.",
+    "matmuls": "How matmuls are planned.",
     "norms": "How batch, group, layer and instance normalisation are computed.",
     "norms.experimental": "Normalisation options that may change or vanish.",
     "optimizations": "Passes over the graph before it is compiled.",

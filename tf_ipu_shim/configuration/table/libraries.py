@@ -42,14 +42,14 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "matmuls.clear_pass_type",
         False,
-        "Do not tell PopLibs whether a product belongs to the forward or the backward pass.",
+        "Do not tell PopLibs whether a matmul belongs to the forward or the backward pass.",
         "clear_matmul_pass_type",
         meaning=reasons.PLANNING,
     ),
     Option(
         "matmuls.poplar_options",
         dict,
-        "Options of PopLibs matrix products, from name to value, both text.",
+        "Options of PopLibs matmuls, from name to value, both strings.",
         "matmul_options",
         effect=CYCLES,
         meaning=reasons.PRODUCTS,

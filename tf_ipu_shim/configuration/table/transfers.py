@@ -10,7 +10,7 @@ from tf_ipu_shim.machine.environment.effects import CYCLES, MEMORY, RECORDED
 
 _GROUPING = "when small transfers or collectives are sent together; each is made by itself here"
 _TOGETHER = "collectives of replicas that do not need each other wait for the same syncs"
-_REMOTE = "how remote buffers are laid out, which the memory model does not tell apart"
+_REMOTE = "how remote buffers are laid out, which the memory model does not distinguish"
 _TILES = "with `place_ops_on_io_tiles`: elements of feeds go to other tiles by an exchange; the tensor map of events"
 _SENT_TOGETHER = {
     "cross_replica_sum_buffer_size": _TOGETHER,

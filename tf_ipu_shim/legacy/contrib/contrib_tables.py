@@ -98,7 +98,7 @@ def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: st
     Args:
         tensor: strings.
         mapping: the list.
-        default_value: of strings that are not there.
+        default_value: the value of keys that the table does not have.
         name: of the operation.
 
     Source: `tensorflow.contrib.lookup.lookup_ops.string_to_index`.

@@ -1,4 +1,4 @@
-"""Models loops and calls outside XLA programs, which pass TensorLists: what they compute.
+"""Models what loops and calls outside XLA programs compute; these pass TensorLists.
 
 Backward loops take from such lists what forward loops put in. XLA has no HLO of such a loop by itself, so its ops are
 analysed one by one, in new memory that is not counted.

@@ -20,7 +20,7 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
         axis: along which they are in the result.
 
     Returns:
-        For each IPU the whole tensor.
+        The whole tensor, once for each IPU.
 
     Raises:
         ValueError: there are fewer than two shards, one is there twice, or their types, ranks or other sizes differ.
