@@ -77,7 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _report_result(
-    programs: Sequence[CapturedProgram], candidates: Sequence[systems.System], status: int, arguments: argparse.Namespace
+    programs: Sequence[CapturedProgram],
+    candidates: Sequence[systems.System],
+    status: int,
+    arguments: argparse.Namespace,
 ) -> int:
     """Prints what was found of a script's programs on some systems; returns the status to end with."""
     from tf_ipu_shim import capacity
