@@ -12,10 +12,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 @pytest.mark.subprocess
 @pytest.mark.one_version
-def test_fit_finds_a_program_in_the_script(tmp_path, python):
+def test_fit_finds_a_program_in_the_script(tmp_path, forked):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    printed = python("-m", "tf_ipu_shim.cli", "fit", str(script)).stdout
+    printed = forked("-m", "tf_ipu_shim.cli", "fit", str(script)).stdout
     assert "\ncluster: 1 IPU" in printed and "Smallest system on which all programs fit: " in printed
 
 
