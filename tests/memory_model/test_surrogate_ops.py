@@ -49,7 +49,7 @@ def planned(definition):
     block.run("x", (), (argument,))
     reader = HloAnalyzer(module, block)
     block.results = reader.analyze([argument])
-    return reader.result_shapes(), smallest(block).peak_bytes
+    return [result.shape for result in reader.results()], smallest(block).peak_bytes
 
 
 def test_every_one_has_the_same_shape():

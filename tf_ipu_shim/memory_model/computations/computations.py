@@ -110,6 +110,7 @@ class ComputationContext(NamedTuple):
         fusions: what is part of something, see `find_fusions`.
         key: distinguishes it from all others.
         outlined: those that belong to calls of outlined functions.
+        rearranged: arguments whose elements lie in another order than matmuls want.
     """
 
     by_id: Mapping[int, Any]
@@ -117,6 +118,7 @@ class ComputationContext(NamedTuple):
     of_calls: Collection[int]
     key: object
     outlined: Mapping[int, OutlinedInstruction]
+    rearranged: Collection[int] = frozenset()
 
 
 class ComputationClassifier:
@@ -149,7 +151,9 @@ class ComputationClassifier:
         self._library_names = library_names(functions)
         self._names, self._calls = names, outlined_calls_of(functions)
 
-    def context_of(self, by_id: Mapping[int, Any], weights: Mapping[int, str]) -> ComputationContext:
+    def context_of(
+        self, by_id: Mapping[int, Any], weights: Mapping[int, str], rearranged: Collection[int] = frozenset()
+    ) -> ComputationContext:
         """Collects facts about the instructions of one HLO computation."""
         names = self._names
         names.kernels.update(find_kernels(by_id, weights))
@@ -160,9 +164,8 @@ class ComputationClassifier:
         key = object()
         for name, item_id in _numbered_first(by_id, fusions):
             names.number_of(name, (key, item_id))
-        return ComputationContext(
-            by_id, fusions, _representatives(by_id), key, find_outlined(by_id, self._calls, self._fingerprints)
-        )
+        outlined = find_outlined(by_id, self._calls, self._fingerprints)
+        return ComputationContext(by_id, fusions, _representatives(by_id), key, outlined, rearranged)
 
     def computation(self, instruction: Any, context: ComputationContext, owner: str) -> Computation | None:
         """Returns what an instruction computes; None for views, parts of others and what takes no time."""
@@ -195,8 +198,8 @@ class ComputationClassifier:
         computation_name = self._names.name(
             fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together)
         )
-        arranged = arranged_operands(instruction, by_id)
-        product = self._matmul_operand(instruction, kind, by_id)
+        arranged = arranged_operands(instruction, by_id, context.rearranged)
+        product = self._matmul_operand(instruction, kind, context)
         return Computation(kind, computation_name, sizes, size, planning, product, arranged)
 
     def name_of_instruction(self, instruction: Any, context: ComputationContext, owner: str) -> str:
@@ -220,8 +223,9 @@ class ComputationClassifier:
             return (place.fingerprint, place.position, below)
         return self._fingerprints.locate(instruction)
 
-    def _matmul_operand(self, instruction: Any, kind: str, by_id: Mapping[int, Any]) -> Computation | None:
+    def _matmul_operand(self, instruction: Any, kind: str, context: ComputationContext) -> Computation | None:
         """Returns the matmul whose result a reduction consumes, if only in-place ops lie between."""
+        by_id = context.by_id
         source: Any = by_id[instruction.operand_ids[0]] if kind == "reduce" else None
         for _ in range(PATH_LIMIT):
             if source is None:
@@ -229,7 +233,7 @@ class ComputationClassifier:
             if source.opcode in ("dot", "convolution"):
                 operands = [by_id[operand_id] for operand_id in source.operand_ids]
                 kind, sizes = _kind_and_sizes(source, operands, by_id)
-                arranged = arranged_operands(source, by_id)
+                arranged = arranged_operands(source, by_id, context.rearranged)
                 size = _element_bytes(source.shape)
                 return Computation(kind, "", sizes, size, self._planning(source), None, arranged)
             source = mapped_like(source, by_id)

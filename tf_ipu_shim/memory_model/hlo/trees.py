@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Union
 
 from tf_ipu_shim.machine.memory import Block, Mode
 
@@ -18,6 +18,19 @@ def leaves_of(tree: Tree) -> list[int]:
 def with_leaves(structure: Tree, leaves: Iterator[int]) -> Tree:
     """Returns a tree of the same structure with other leaves."""
     return next(leaves) if isinstance(structure, int) else [with_leaves(part, leaves) for part in structure]
+
+
+def argument_leaves(by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, int]:
+    """Returns the values of the instructions of a computation that are arguments of it, or elements of one."""
+    sources: dict[int, Tree] = {}
+    for instruction_id, instruction in by_id.items():
+        if instruction.opcode == "parameter":
+            sources[instruction_id] = arguments[instruction.parameter_number]
+        elif instruction.opcode == "get-tuple-element":
+            source = sources.get(instruction.operand_ids[0])
+            if isinstance(source, list):
+                sources[instruction_id] = source[instruction.tuple_index]
+    return {instruction_id: source for instruction_id, source in sources.items() if isinstance(source, int)}
 
 
 def is_same(block: Block, value: int, other: int) -> bool:

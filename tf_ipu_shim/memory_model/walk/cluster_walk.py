@@ -24,12 +24,14 @@ from tf_ipu_shim.memory_model.hlo.function_copies import rename
 from tf_ipu_shim.memory_model.hlo.instructions import is_gradient
 from tf_ipu_shim.memory_model.hlo.outlined_ops import inline, outline
 from tf_ipu_shim.memory_model.hlo.surrogate_ops import remove_extra_conversions, substitute_surrogates
+from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec, reached_functions
 from tf_ipu_shim.memory_model.shapes.tensor_lists import infer
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensors, stage_computation
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines, stages_of
 from tf_ipu_shim.memory_model.walk.block_writer import VIEWS, BlockWriter, TensorState
 from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer, HloEnvironment, Mapped
+from tf_ipu_shim.memory_model.walk.program_results import ProgramResult
 from tf_ipu_shim.memory_model.walk.recomputation import stage_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, hlo_pb2, tensor_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
@@ -155,15 +157,16 @@ def _analyze_hlo(
         options=options,
         mini_batch=mini_batch,
         away=loads,
+        rearranged={value for value, state in zip(values, fed) if state.is_rearranged},
     )
     reader = HloAnalyzer(module, block, environment)
-    results, shapes = reader.analyze(parameters), reader.result_shapes()
+    values_after, results = reader.analyze(parameters), reader.results()
     analyzer.load(ipu, begin, loads)
     if kept_before:
         analyzer.block(ipu).run("end of the pipeline", kept_before, ())
-    outputs, literals = definition.signature.output_arg, reader.result_literals()
+    outputs = definition.signature.output_arg
     axes_after = {} if mini_batch is None else mini_batch.axes
-    if not len(results) == len(shapes) == len(literals) == len(outputs):
+    if not len(values_after) == len(results) == len(outputs):
         raise errors.InternalError(
             None,
             None,
@@ -172,12 +175,13 @@ def _analyze_hlo(
         )
     return [
         _result_state(
-            TensorSpec(output.type, shape, literal=_proto(literal, output.type, shape), axis=axes_after.get(value_id)),
+            _spec(output.type, result, axes_after.get(value_id)),
             definition.ret[output.name],
             ipu,
             value_id,
+            result.is_rearranged,
         )
-        for output, shape, literal, value_id in zip(outputs, shapes, literals, results)
+        for output, result, value_id in zip(outputs, results, values_after)
     ]
 
 
@@ -206,10 +210,12 @@ def add_pipeline_fifos(analyzer: BlockWriter, ipu: int, functions: Sequence[func
     return found
 
 
-def _proto(literal: list[int] | None, kind: int, shape: tuple[int, ...]) -> tensor_pb2.TensorProto | None:
-    if literal is None:
-        return None
-    return tensor_util.make_tensor_proto(literal, dtypes.as_dtype(kind), shape)
+def _spec(kind: int, result: ProgramResult, axis: Axis | None) -> TensorSpec:
+    """Returns what is known of an XLA program's result."""
+    literal = None
+    if result.literal is not None:
+        literal = tensor_util.make_tensor_proto(result.literal, dtypes.as_dtype(kind), result.shape)
+    return TensorSpec(kind, result.shape, literal=literal, axis=axis)
 
 
 def _with_constants(
@@ -227,8 +233,8 @@ def _with_constants(
     return copy
 
 
-def _result_state(known: TensorSpec, tensor: str, ipu: int, value_id: int) -> TensorState:
-    return TensorState(known, name=producer_name(tensor), values={ipu: value_id})
+def _result_state(known: TensorSpec, tensor: str, ipu: int, value_id: int, is_rearranged: bool = False) -> TensorState:
+    return TensorState(known, name=producer_name(tensor), values={ipu: value_id}, is_rearranged=is_rearranged)
 
 
 def _analyze_op_by_op(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
@@ -82,9 +83,9 @@ class FunctionAnalyzer(BlockWriter):
             if sent not in sent_by_ipu.get(source, ()):
                 self._rearrange(source, sent, name, key)
             block = self.blocks.setdefault(destination, Block(f"IPU {destination}"))
-            results.append(
-                TensorState(state.spec, name=name, values={destination: block.add(Value(size, name, "exchange"))})
-            )
+            received = {destination: block.add(Value(size, name, "exchange"))}
+            # Elements keep their places on the tiles: poputil/TileMapping.hpp, lines 459 to 460.
+            results.append(TensorState(state.spec, name=name, values=received, is_rearranged=state.is_rearranged))
             self.map_tensor("inter-ipu-copy", results[-1], destination)
             sent_by_ipu.setdefault(source, []).append(sent)
             received_by_ipu.setdefault(destination, []).append(results[-1].values[destination])
@@ -125,8 +126,15 @@ class FunctionAnalyzer(BlockWriter):
         inner = FunctionAnalyzer(self.context, {}, function, pipeline or self.pipeline)
         arguments = [
             # Loop variables change.
-            TensorState(
-                state.spec._replace(literal=None), state.variable, False, state.name, {}, (self, state), index in remote
+            dataclasses.replace(
+                state,
+                spec=state.spec._replace(literal=None),
+                is_fed=False,
+                values={},
+                outer=(self, state),
+                is_remote=index in remote,
+                is_constant=False,
+                is_element=False,
             )
             for index, state in enumerate(inputs)
         ]
@@ -159,6 +167,7 @@ class FunctionAnalyzer(BlockWriter):
                 carried.append(state)
                 continue
             result_state = TensorState(state.spec._replace(literal=None), name=node.name, is_remote=index in remote)
+            result_state.is_rearranged = result.is_rearranged
             for ipu, value_id in result.values.items():
                 if result_state.is_remote:
                     self.context.keep_remote(ipu, "accumulator", self.context.sizes.of(state.spec))
@@ -213,6 +222,7 @@ class FunctionAnalyzer(BlockWriter):
         remaining = []
         for alternatives in zip(*(results for _, _, results in walks)):
             built = TensorState(alternatives[0].spec._replace(literal=None), name=node.name)
+            built.is_rearranged = any(result.is_rearranged for result in alternatives)
             for ipu in sorted({ipu for result in alternatives for ipu in result.values}):
                 block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
                 built.values[ipu] = block.add(Value(self.context.sizes.of(built.spec), node.name, "temporary"))

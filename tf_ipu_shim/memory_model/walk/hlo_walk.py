@@ -22,14 +22,14 @@ from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo import user_op_calls
 from tf_ipu_shim.memory_model.hlo.conditionals import Branch, arguments_of_size, place_results, used_elements
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
-from tf_ipu_shim.memory_model.hlo.integer_literals import LITERAL_LIMIT, integer_elements
 from tf_ipu_shim.memory_model.hlo.loop_counters import find_counters
 from tf_ipu_shim.memory_model.hlo.repeated_pushes import find_pushes
 from tf_ipu_shim.memory_model.hlo.running_order import post_order
-from tf_ipu_shim.memory_model.hlo.trees import Tree, is_same, leaves_of, origin, with_leaves
+from tf_ipu_shim.memory_model.hlo.trees import Tree, argument_leaves, is_same, leaves_of, origin, with_leaves
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis, elementwise_axis
 from tf_ipu_shim.memory_model.shapes.batch_operands import MiniBatch
 from tf_ipu_shim.memory_model.walk.analysis_options import AnalysisOptions
+from tf_ipu_shim.memory_model.walk.program_results import ProgramResult, results_of
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 Mapped = Callable[[Any, str, str, str, str, OutlinedInstruction | None], None]
@@ -55,6 +55,7 @@ class HloEnvironment:
         mapped: called for each tensor that has separate memory; None without a tensor map.
         mini_batch: tracks the mini-batch through the block, if sizes need it.
         away: values that are loaded for this program only: updates of them are not kept on the chip.
+        rearranged: arguments whose elements lie in another order than matmuls want.
     """
 
     owner_of: Callable[[str], str] = str
@@ -64,6 +65,7 @@ class HloEnvironment:
     options: AnalysisOptions = dataclasses.field(default_factory=AnalysisOptions)
     mini_batch: MiniBatch | None = None
     away: Container[int] = ()
+    rearranged: Container[int] = ()
 
 
 class HloAnalyzer:
@@ -72,6 +74,7 @@ class HloAnalyzer:
     def __init__(self, module: Any, block: Block, environment: HloEnvironment | None = None) -> None:
         environment = environment or HloEnvironment()
         self._away, self._post_order = environment.away, environment.options.post_order
+        self._rearranged = environment.rearranged
         self._sizes = environment.options.sizes
         self._enter(block, environment.mini_batch)
         self._computations = {computation.id: computation for computation in module.computations}
@@ -100,25 +103,9 @@ class HloAnalyzer:
         leaves = results if isinstance(results, list) else [results]
         return [leaf for index, result in enumerate(leaves) if index not in stored for leaf in leaves_of(result)]
 
-    def result_shapes(self) -> list[tuple[int, ...]]:
-        """Dimensions of each result."""
-        stored = {output for output, _ in self._aliases}
-        shape = next(i.shape for i in self._entry.instructions if i.id == self._entry.root_id)
-        shapes = shape.tuple_shapes if shape.element_type == xla_data_pb2.TUPLE else [shape]
-        return [tuple(result_shape.dimensions) for index, result_shape in enumerate(shapes) if index not in stored]
-
-    def result_literals(self) -> list[list[int] | None]:
-        """Elements of each result that is a small integer constant, such as a shape; None for others."""
-        by_id = {instruction.id: instruction for instruction in self._entry.instructions}
-        root = by_id[self._entry.root_id]
-        stored = {output for output, _ in self._aliases}
-        results = root.operand_ids if root.opcode == "tuple" else [root.id]
-        found: list[list[int] | None] = []
-        for index, instruction_id in enumerate(results):
-            if index not in stored:
-                literal = integer_elements(by_id, instruction_id)
-                found.append(literal if 0 < len(literal) <= LITERAL_LIMIT else None)
-        return found
+    def results(self) -> list[ProgramResult]:
+        """Describes each result, once it is analyzed."""
+        return results_of(self._entry, {output for output, _ in self._aliases}, self._context)
 
     def _homes(self, arguments: Sequence[int]) -> dict[int, int]:
         """Maps instructions whose result ends in a variable, and may reuse its memory, to the variable."""
@@ -203,25 +190,11 @@ class HloAnalyzer:
             by_id = {
                 instruction.id: instruction for instruction in computation.instructions if instruction.id in needed
             }
-            self._context = self._classifier.context_of(by_id, self._weights(by_id, arguments))
-
-    def _weights(self, by_id: Mapping[int, Any], arguments: Sequence[Tree]) -> dict[int, str]:
-        """Returns the instructions that are weights of the program, with variable names."""
-        sources: dict[int, Tree] = {}
-        found: dict[int, str] = {}
-        for instruction_id, instruction in by_id.items():
-            if instruction.opcode == "parameter":
-                sources[instruction_id] = arguments[instruction.parameter_number]
-            elif instruction.opcode == "get-tuple-element":
-                source = sources.get(instruction.operand_ids[0])
-                if isinstance(source, list):
-                    sources[instruction_id] = source[instruction.tuple_index]
-            leaf = sources.get(instruction_id)
-            if isinstance(leaf, int):
-                value = self._block.values[origin(self._block, leaf)]
-                if value.kind == "weight":
-                    found[instruction_id] = value.owner
-        return found
+            values, leaves = self._block.values, argument_leaves(by_id, arguments)
+            sources = {item_id: values[origin(self._block, leaf)] for item_id, leaf in leaves.items()}
+            weights = {item_id: value.owner for item_id, value in sources.items() if value.kind == "weight"}
+            rearranged = frozenset(item_id for item_id, leaf in leaves.items() if leaf in self._rearranged)
+            self._context = self._classifier.context_of(by_id, weights, rearranged)
 
     def _called(self, instruction: Any) -> list[Any]:
         return [self._computations[callee] for callee in instruction.called_computation_ids]
@@ -331,7 +304,7 @@ class HloAnalyzer:
         inner = copy.copy(self)
         block = Block(computation.name)
         inner._enter(block, MiniBatch(block, self._sizes.batch_divisor) if self._mini_batch is not None else None)
-        inner._homes_inside, inner._function = {}, computation.name
+        inner._homes_inside, inner._function, inner._rearranged = {}, computation.name, ()
         outer = self._block.values
         arguments: list[Tree] = []
         for tree in operands:

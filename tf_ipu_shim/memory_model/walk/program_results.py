@@ -1,0 +1,53 @@
+"""Reads what an XLA program returns: shapes, small constants, and in which order the elements lie."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from tf_ipu_shim.memory_model.computations.computations import ComputationContext
+from tf_ipu_shim.memory_model.computations.layouts import is_arranged
+from tf_ipu_shim.memory_model.hlo.integer_literals import LITERAL_LIMIT, integer_elements
+from tf_ipu_shim.tf_private.protos import xla_data_pb2
+
+
+class ProgramResult(NamedTuple):
+    """A result of an XLA program.
+
+    Args:
+        shape: dimensions.
+        literal: elements of a small integer constant, such as a shape; None for others.
+        is_rearranged: whether neighbours of its last axis may not be neighbours on the tiles.
+    """
+
+    shape: tuple[int, ...]
+    literal: list[int] | None
+    is_rearranged: bool
+
+
+def results_of(entry: Any, stored: Collection[int], context: ComputationContext | None) -> list[ProgramResult]:
+    """Returns the results of an entry computation, without those that are stored in variables.
+
+    Args:
+        context: facts about its instructions, if cycles are wanted.
+    """
+    by_id = {instruction.id: instruction for instruction in entry.instructions}
+    root = by_id[entry.root_id]
+    shapes = root.shape.tuple_shapes if root.shape.element_type == xla_data_pb2.TUPLE else [root.shape]
+    returned = root.operand_ids if root.opcode == "tuple" else [root.id]
+    found = []
+    for index, instruction_id in enumerate(returned):
+        if index in stored:
+            continue
+        literal, rank = integer_elements(by_id, instruction_id), len(shapes[index].dimensions)
+        is_rearranged = (
+            context is not None
+            and rank > 0
+            and not is_arranged(by_id[instruction_id], rank - 1, by_id, context.rearranged)
+        )
+        found.append(
+            ProgramResult(
+                tuple(shapes[index].dimensions), literal if 0 < len(literal) <= LITERAL_LIMIT else None, is_rearranged
+            )
+        )
+    return found
