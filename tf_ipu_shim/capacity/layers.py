@@ -79,6 +79,7 @@ def layers_of(program: CapturedProgram, chip: ChipSpec) -> list[Layer]:
     trains = any(entry.name.startswith(GRADIENTS) for entry, _ in entries)
     if trains and not any(value.kind == "accumulator" for block in blocks for value in block.values):
         work.accumulate(variables.sizes, chip, program.steps)
+        work.load(variables.remote_sizes, chip)
     activations = _activations(blocks, layer_index)
     return [
         Layer(
@@ -110,20 +111,25 @@ def _names(
 
 
 class _Variables:
-    """Weight and optimizer-state bytes of each layer, by name, and its IPU."""
+    """Weight and optimizer-state bytes of each layer in a pipeline, by name, and its IPU."""
 
     def __init__(self, program: CapturedProgram) -> None:
+        least = program.remote_state_bytes
         self.bytes: dict[str, int] = collections.Counter()
         self.weight_bytes: dict[str, int] = collections.Counter()
         self.sizes: dict[str, list[int]] = {}
+        self.remote_sizes: dict[str, list[int]] = {}
         self.places: dict[str, int] = {}
         layers = layers_of_variables(value.owner for block in program.blocks.values() for value in block.values)
         for ipu, block in program.blocks.items():
             for value in block.values:
                 layer = layers[value.owner]
                 if value.mode is Mode.ALWAYS and "/" in value.owner and value.kind in _VARIABLES:
-                    self.bytes[layer] += value.bytes
                     self.places.setdefault(layer, ipu)
+                    if value.kind != "weight" and least is not None and value.bytes >= least:
+                        self.remote_sizes.setdefault(layer, []).append(value.bytes)
+                        continue
+                    self.bytes[layer] += value.bytes
                     if value.kind == "weight":
                         self.weight_bytes[layer] += value.bytes
                         self.sizes.setdefault(layer, []).append(value.bytes)
@@ -165,7 +171,9 @@ class _Work:
             self.all[layer] += cycles
             return
         layer = self._layer_index.index_of(entry.name)
-        if self._layer_index.is_update(entry.name):
+        if work.kind == "remote":
+            pass
+        elif self._layer_index.is_update(entry.name):
             # A scatter of rows runs for each mini-batch in a pipeline, which sums gradients up.
             self._updates[layer] += cycles if work.kind != "update" else 0
         elif self._layer_index.is_in_layer(entry.name) and not entry.name.startswith(GRADIENTS):
@@ -181,6 +189,12 @@ class _Work:
             adds = (Computation("elementwise", "add", ElementwiseSizes(size // 4, 2)) for size in sizes[name])
             once = sum(phase.cycles for add in adds for phase in phases_of(add, chip))
             self.all[layer] += times * once - self._updates[layer] * (1 - 1 / max(1.0, times))
+
+    def load(self, sizes: Mapping[str, Sequence[int]], chip: ChipSpec) -> None:
+        """Accounts for optimizer state that a pipeline loads from remote memory for its weight update."""
+        for layer, name in enumerate(self._layer_index.order):
+            loads = (Computation("remote", "load", HostSizes(size), 1) for size in sizes.get(name, ()))
+            self.all[layer] += sum(phase.cycles for load in loads for phase in phases_of(load, chip))
 
 
 class _Flow:

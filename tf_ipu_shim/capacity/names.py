@@ -96,15 +96,31 @@ class LayerIndex:
         self._layers = layers_of_variables(value.owner for block in blocks for value in block.values)
         for block in blocks:
             for step in block.steps:
-                if step.owner not in self._updates and not step.owner.startswith(GRADIENTS):
-                    index = None if self.is_in_layer(step.owner) else self._updated(block, step)
+                if step.owner not in self._updates and not self._is_of_model(step.owner):
+                    index = self._updated(block, step)
                     if index is not None:
                         self._updates[step.owner] = index
+        for block in blocks:
+            self._add_what_only_updates_use(block)
 
     @property
     def count(self) -> int:
         """Number of layers."""
         return len(self.order)
+
+    def _add_what_only_updates_use(self, block: Block) -> None:
+        """Adds to the updates what only they use, such as an optimizer's powers of its decay rates."""
+        users: dict[int, set[str]] = {value_id: {""} for value_id in block.results}
+        for step in reversed(block.steps):
+            owner = step.owner
+            used_by = {user for value_id in step.outputs for user in users.get(value_id, ())}
+            if used_by and used_by <= self._updates.keys() and not self._is_of_model(owner):
+                self._updates.setdefault(owner, min(self._updates[user] for user in used_by))
+            for value_id in step.inputs:
+                users.setdefault(value_id, set()).add(owner)
+
+    def _is_of_model(self, owner: str) -> bool:
+        return owner.startswith(GRADIENTS) or self.is_in_layer(owner)
 
     def _updated(self, block: Block, step: Step) -> int | None:
         """Returns the layer whose variable or gradient a step uses."""

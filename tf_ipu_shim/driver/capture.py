@@ -42,5 +42,6 @@ def add(
             items * replicas,
             request.is_keras,
             device.options.speed_size_config.allow_recompute,
+            device.options.minimum_remote_tensor_size if device.has_remote_buffers else None,
         )
     )

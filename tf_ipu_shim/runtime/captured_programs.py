@@ -25,6 +25,8 @@ class CapturedProgram:
             that have one.
         is_keras: whether a Keras model has made it.
         recomputes: whether its configuration asks for recomputation.
+        remote_state_bytes: a variable of an optimizer with at least so many would be in remote memory in a pipeline;
+            None without remote memory.
     """
 
     name: str
@@ -36,6 +38,7 @@ class CapturedProgram:
     items: float
     is_keras: bool = False
     recomputes: bool = False
+    remote_state_bytes: int | None = None
 
 
 _lock = threading.Lock()
