@@ -98,7 +98,10 @@ def test_half_sums_never_take_longer(product, proportion):
     assume(product[5] == 1)  # a vertex of a kernel takes a cycle more a worker with half sums
     single, half = (plan_matmul(*product, is_half, proportion) for is_half in (False, True))
     assume(single.temporary_bytes <= proportion * product[0].bytes_per_tile)
-    assert half.cycles <= 1.05 * single.cycles  # adding a vector of half sums up takes two cycles more
+    # Each worker's vector takes two cycles more to add up, and there is but one if half sums do not save a vector:
+    # poplin/PerformanceEstimation.hpp, lines 1581 to 1588.
+    longer = 2 * product[0].worker_contexts if half.reduce else 0
+    assert half.cycles <= single.cycles + longer
     if product[-1] == 4:
         assert half == single, "sums of fp32 operands are fp32"
 

@@ -1,14 +1,21 @@
 """Which operands of a matmul have the layout that it wants, for instructions written down by hand."""
 
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
-from tf_ipu_shim.memory_model.computations.layouts import arranged_operands, is_arranged
+from tf_ipu_shim.memory_model.computations.layouts import (
+    NO_AXIS,
+    Layouts,
+    allocate,
+    arranged_operands,
+    is_arranged,
+    neighbours_of,
+)
 
 
 def instruction(number, opcode, *operands, shape=(8, 8), **fields):
-    fields = {"tuple_index": 0, "metadata": SimpleNamespace(op_type=""), **fields}
+    fields = {"tuple_index": 0, "metadata": SimpleNamespace(op_type="", op_name=""), **fields}
     return SimpleNamespace(
         id=number,
         opcode=opcode,
@@ -18,8 +25,8 @@ def instruction(number, opcode, *operands, shape=(8, 8), **fields):
     )
 
 
-def by_id(*instructions):
-    return {one.id: one for one in instructions}
+def layouts(*instructions, given=MappingProxyType({})):
+    return Layouts({one.id: one for one in instructions}, given, {})
 
 
 def dot(number, left, right, sums=(1, 0)):
@@ -41,54 +48,92 @@ def dot(number, left, right, sums=(1, 0)):
         ([("transpose", (64, 32), (1, 0)), ("transpose", (32, 64), (1, 0))], True),
         ([("reshape", (2, 16, 4, 16)), ("transpose", (2, 4, 16, 16), (0, 2, 1, 3))], True),  # heads
         ([("slice", (16, 64))], True),
-        ([("slice", (32, 48))], False),
+        ([("slice", (32, 48), 16)], True),
+        ([("slice", (32, 48), 8)], False),
+        ([("slice", (32, 40), 16)], False),
+        ([("dynamic-slice", (4, 64))], True),
         ([("gather", (32, 64))], False),
     ],
 )
 @pytest.mark.parametrize("first", ["dot", "parameter"])
 def test_neighbours_are_followed_through_views_and_work_by_element(first, steps, expected):
+    given = {0: 1} if first == "parameter" else {}
     chain = [instruction(0, first, shape=(32, 64))]
-    for opcode, shape, *order in steps:
-        chain.append(instruction(len(chain), opcode, len(chain) - 1, shape=shape, dimensions=order and order[0]))
-    assert is_arranged(chain[-1], len(chain[-1].shape.dimensions) - 1, by_id(*chain)) is expected
+    for opcode, shape, *more in steps:
+        fields = {"dimensions": more[0]} if more else {}
+        if opcode == "slice":
+            begin = more[0] if more else 0
+            parts = [SimpleNamespace(start=begin, limit=begin + extent, stride=1) for extent in shape]
+            fields = {"slice_dimensions": parts}
+        chain.append(instruction(len(chain), opcode, len(chain) - 1, shape=shape, **fields))
+    assert is_arranged(chain[-1], len(chain[-1].shape.dimensions) - 1, layouts(*chain, given=given)) is expected
 
 
-def test_neither_generated_numbers_nor_what_another_program_gives_have_an_order():
-    iota, x = instruction(0, "iota"), instruction(1, "parameter")
-    assert not is_arranged(iota, 1, by_id(iota)) and is_arranged(x, 1, by_id(x))
-    assert not is_arranged(x, 1, by_id(x), {1})
+@pytest.mark.parametrize("axis", [0, 1, NO_AXIS])
+def test_what_another_program_made_has_its_layout(axis):
+    x, weight = instruction(0, "parameter"), instruction(1, "parameter")
+    bent, turned = instruction(2, "tanh", 0), instruction(3, "transpose", 0, dimensions=(1, 0))
+    found = layouts(x, weight, bent, turned, given={0: axis})
+    assert [is_arranged(bent, at, found) for at in (0, 1)] == [axis == 0, axis == 1]
+    assert neighbours_of(bent, found) == axis
+    assert neighbours_of(turned, found) == (axis if axis == NO_AXIS else 1 - axis)
+    assert neighbours_of(weight, found) is None  # for the next program to say
+    iota = instruction(4, "iota")
+    assert neighbours_of(iota, layouts(iota)) == NO_AXIS and not is_arranged(iota, 1, layouts(iota))
 
 
 def test_channels_of_a_convolution_are_neighbours_after_norms_and_pooling():
     x, kernel = (instruction(number, "parameter", shape=(8, 4, 4, 16)) for number in range(2))
-    dnums = SimpleNamespace(input_feature_dimension=3, output_feature_dimension=3)
+    dnums = SimpleNamespace(input_feature_dimension=3, kernel_input_feature_dimension=2, output_feature_dimension=3)
     first = instruction(2, "convolution", 0, 1, shape=(8, 4, 4, 16), convolution_dimension_numbers=dnums)
     norm = instruction(3, "batch-norm-training", 2)
     normalised = instruction(4, "get-tuple-element", 3, shape=(8, 4, 4, 16))
     pooled = instruction(5, "reduce-window", 4, shape=(8, 2, 2, 16))
     second = instruction(6, "convolution", 5, 1, shape=(8, 2, 2, 16), convolution_dimension_numbers=dnums)
-    assert arranged_operands(second, by_id(x, kernel, first, norm, normalised, pooled, second)) == (True, False)
+    assert arranged_operands(second, layouts(x, kernel, first, norm, normalised, pooled, second)) == (True, True)
 
 
 def test_the_result_of_a_matmul_suits_the_next_one():
     x, weight, second = (instruction(number, "parameter") for number in range(3))
     first, bent = dot(3, 0, 1), instruction(4, "tanh", 3)
     after = dot(5, 4, 2)
-    assert arranged_operands(after, by_id(x, weight, second, first, bent, after)) == (True, False)
+    found = layouts(x, weight, second, first, bent, after)
+    assert arranged_operands(first, found) == arranged_operands(after, found) == (True, True)
     # A sum over the rows, as for the gradient of a weight, wants neighbours that are not there.
-    gradient = dot(6, 0, 4, sums=(0, 0))
-    assert arranged_operands(gradient, by_id(x, weight, first, bent, gradient)) == (False, False)
-    turned = dot(7, 0, 4, sums=(1, 1))
-    assert arranged_operands(turned, by_id(x, weight, first, bent, turned)) == (True, True)
+    assert arranged_operands(dot(6, 0, 4, sums=(0, 0)), found) == (False, False)
+    # A gradient of the input wants neighbours along the columns of the weight, which has another layout already.
+    assert arranged_operands(dot(7, 4, 1, sums=(1, 1)), found) == (True, False)
 
 
-@pytest.mark.parametrize(("axis", "expected"), [(3, True), (1, True), (0, False)])
+def test_variables_are_allocated_for_the_first_matmul_that_takes_them():
+    weight, x = instruction(0, "parameter"), instruction(1, "parameter")
+    known = Layouts({0: weight, 1: x}, {}, {}, {0: "kernel"}, "forward")
+    assert is_arranged(weight, 0, known) and is_arranged(x, 0, known)
+    later = Layouts({0: weight, 1: x}, {}, known.allocated, {0: "kernel"}, "backward")
+    assert not is_arranged(weight, 1, later) and is_arranged(x, 1, later)
+
+
+def test_variables_are_allocated_for_the_forward_pass():
+    weight, x = instruction(0, "parameter"), instruction(1, "parameter")
+    gradient, forward = dot(2, 1, 0, sums=(1, 1)), dot(3, 1, 0)
+    gradient.metadata = SimpleNamespace(op_type="MatMul", op_name="gradients/MatMul_grad/MatMul")
+    found = layouts(weight, x, gradient, forward)
+    allocate(found)
+    assert arranged_operands(forward, found) == (True, True)
+    assert arranged_operands(gradient, found) == (True, False)
+
+
+@pytest.mark.parametrize(("axis", "expected"), [(3, True), (1, False), (0, False)])
 def test_a_kernels_gradient_sums_over_the_batch(axis, expected):
-    image, kernel = (instruction(number, "parameter", shape=(1, 8, 8, 8)) for number in range(2))
-    dnums = SimpleNamespace(input_feature_dimension=axis, output_feature_dimension=3)
-    convolution = instruction(2, "convolution", 0, 1, convolution_dimension_numbers=dnums)
-    assert arranged_operands(convolution, by_id(image, kernel, convolution)) == (expected, False)
+    image, kernel = (instruction(number, "parameter", shape=(8, 8, 8, 8)) for number in range(2))
+    forward = SimpleNamespace(input_feature_dimension=3, kernel_input_feature_dimension=2, output_feature_dimension=3)
+    first = instruction(2, "convolution", 0, 1, shape=(8, 8, 8, 8), convolution_dimension_numbers=forward)
+    dnums = SimpleNamespace(**{**vars(forward), "input_feature_dimension": axis})
+    convolution = instruction(3, "convolution", 2, 1, convolution_dimension_numbers=dnums)
+    found = layouts(image, kernel, first, convolution)
+    assert arranged_operands(first, found) == (True, True)
+    assert arranged_operands(convolution, found) == (expected, True)
 
 
 def test_other_instructions_have_no_operands_to_arrange():
-    assert arranged_operands(instruction(0, "add", 1, 2), {}) == (False, False)
+    assert arranged_operands(instruction(0, "add", 1, 2), layouts()) == (False, False)

@@ -28,13 +28,6 @@ INPUTS = np.ones([3, 2, 4], np.float32)
 WRONG = {"availableMemoryProportion": -123.0}
 
 
-@pytest.fixture(autouse=True)
-def rearranged(monkeypatch):
-    """Plans by hand rearrange both operands; `test_layouts` has what decides that."""
-    where = "tf_ipu_shim.memory_model.computations.computations.arranged_operands"
-    monkeypatch.setattr(where, lambda product, by_id: (False, False))
-
-
 def gen_lstm(x, options, options_bwd):
     return gen_popnn_ops.popnn_lstm_layer(
         x, tf.zeros([2, 5]), tf.zeros([2, 5]), tf.ones([9, 20]), tf.ones([4, 5]), "tanh", "sigmoid", 5, False,
@@ -140,8 +133,9 @@ def planned(environment, monkeypatch, tmp_path):
 SHAPES = ([256, 512], [512, 384])
 
 
-def by_hand(**options):
-    return plan_matmul(CHIPS["gc200"], 1, 256, 512, 384, element_bytes=2, **options)
+def by_hand(arranged=(True, True), **options):
+    """Both operands are allocated for the product."""
+    return plan_matmul(CHIPS["gc200"], 1, 256, 512, 384, element_bytes=2, arranged=arranged, **options)
 
 
 def test_the_configuration_plans_matrix_products(planned):
@@ -219,7 +213,7 @@ def test_multi_conv_plans_the_convolutions_in_it(planned):
         return both
 
     def plan(columns, half):
-        return plan_matmul(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, partials_are_half=half).cycles
+        return plan_matmul(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, half, arranged=(True, True)).cycles
 
     assert sorted(planned(model(None), shapes)[1]) == sorted([plan(64, False), plan(128, False)])
     made = planned(model({"partialsType": "half"}), shapes)[1]
@@ -238,7 +232,8 @@ def test_recurrent_layers_plan_the_products_of_the_forward_pass(planned, kind, g
     def plans(**options):
         columns = [4 * 64] if gates == 4 else [2 * 64, 64]  # of a GRU the candidate's product comes after the gates'
         shapes = [(3 * 64, 128, gates * 64), *((64, 64, width) for width in columns)]
-        return sorted(plan_matmul(CHIPS["gc200"], 1, *shape, element_bytes=2, **options).cycles for shape in shapes)
+        options = {"element_bytes": 2, "arranged": (True, True), **options}
+        return sorted(plan_matmul(CHIPS["gc200"], 1, *shape, **options).cycles for shape in shapes)
 
     assert cycles() == plans(), "partials_dtype is float32, whatever the configuration says of matrix products"
     assert cycles(partials_dtype=tf.float16) == plans(partials_are_half=True)
@@ -260,12 +255,17 @@ def test_recurrent_layers_plan_the_products_of_their_gradients(planned, kind, ga
         return sorted(planned(model, [[3, 64, 128]], matmuls__poplar_options={"partialsType": "half"})[1])
 
     def plans(shapes, **options):
-        return [plan_matmul(CHIPS["gc200"], 1, *shape, element_bytes=2, **options).cycles for shape in shapes]
+        options["element_bytes"] = 2
+        return [plan_matmul(CHIPS["gc200"], 1, *shape, arranged=kept, **options).cycles for shape, kept in shapes]
 
     columns = [4 * 64] if gates == 4 else [2 * 64, 64]
-    forward = [(3 * 64, 128, gates * 64), *((64, 64, width) for width in columns)]
-    backward = [(3 * 64, gates * 64, 128), (128, 3 * 64, gates * 64)]
-    backward += [shape for width in columns for shape in ((64, width, 64), (64, 64, width))]
+    both, neither = (True, True), (False, False)
+    forward = [((3 * 64, 128, gates * 64), both), *(((64, 64, width), both) for width in columns)]
+    # Weights have the layout of the forward pass. Gradients of several gates are put side by side, so that they lie in
+    # another order than one after the other; the product of a kernel's gradient sums over the batch.
+    backward = [((3 * 64, gates * 64, 128), (True, False)), ((128, 3 * 64, gates * 64), neither)]
+    backward += [((64, columns[0], 64), (False, True)), ((64, 64, columns[0]), both)]
+    backward += [((64, 64, 64), both), ((64, 64, 64), (True, False))] if gates == 3 else []
     assert cycles() == sorted(plans(forward) + plans(backward))
     starved = sorted(plans(forward) + plans(backward, proportion=0.001))
     assert cycles(available_memory_proportion_bwd=0.001) == starved
@@ -286,7 +286,9 @@ def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
     def plan(rows, inner, proportion=0.6):
-        return plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion).cycles
+        # Gradients of weights sum over the batch, whose samples are not neighbours.
+        kept = inner == 16, False
+        return plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion, arranged=kept).cycles
 
     # Four stages: 8 x 16 by 16 x 16; in the backward pass 16 x 8 by 8 x 16 for the weights, and but for the first stage
     # 8 x 16 by 16 x 16 for what came in.
@@ -317,16 +319,27 @@ def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name
         (made,) = (reader.read_profile(one) for one in folder.iterdir())
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
-    def plan(rows, inner, proportion=0.6):
-        return plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion).cycles
+    def plans(loop=0.6, backward_loop=0.6, others=0.6):
+        """The loop's product, that of what came in of its backward loop, and of its weight; those of the other stage.
 
-    # A product of the first stage's loop, one of what came in of its backward loop; the same of the other stage.
-    assert cycles() == {plan(8, 16): 4, plan(16, 8): 2}
-    for way in ("forward", "backward"):
-        made = cycles(**{f"{way}_propagation_stages_poplar_options": [STARVED, FREE]})
-        assert made == {plan(8, 16): 3, plan(8, 16, 0.0): 1, plan(16, 8): 2}
+        The layouts in a loop are known if it is part of a program. The gradient of the sum has no neighbours.
+        """
+        known = name is not None
+        shapes = [
+            (8, 16, loop, (known, known)),
+            (8, 16, backward_loop, (known, known)), (16, 8, backward_loop, (known, False)),
+            (8, 16, others, (True, False)), (8, 16, others, (False, True)), (16, 8, others, (False, False)),
+        ]  # fmt: skip
+        return collections.Counter(
+            plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion, arranged=arranged).cycles
+            for rows, inner, proportion, arranged in shapes
+        )
+
+    assert cycles() == plans()
+    assert cycles(forward_propagation_stages_poplar_options=[STARVED, FREE]) == plans(loop=0.0) != plans()
+    assert cycles(backward_propagation_stages_poplar_options=[STARVED, FREE]) == plans(backward_loop=0.0) != plans()
     everywhere = cycles({"matmuls.poplar_options": {"availableMemoryProportion": "0"}})
-    assert everywhere == {plan(8, 16, 0.0): 4, plan(16, 8, 0.0): 2}
+    assert everywhere == plans(0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("way", ["forward", "backward"])

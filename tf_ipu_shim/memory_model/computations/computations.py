@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.cycle_model import Computation, MatmulOptions
 from tf_ipu_shim.cycle_model.sizes import (
-    CastSizes,
     ElementCount,
     ElementwiseSizes,
-    GatherSizes,
-    NormSizes,
     RandomSizes,
-    ReduceSizes,
     Sizes,
-    SortSizes,
-    UpdateSizes,
-    WindowSizes,
 )
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
@@ -33,15 +26,15 @@ from tf_ipu_shim.memory_model.computations.fusions import (
     find_fusions,
     find_kernels,
 )
-from tf_ipu_shim.memory_model.computations.layouts import PATH_LIMIT, arranged_operands, mapped_like
+from tf_ipu_shim.memory_model.computations.kinds import FREE, RANDOM, element_bytes, kind_and_sizes
+from tf_ipu_shim.memory_model.computations.layouts import PATH_LIMIT, Layouts, allocate, arranged_operands, mapped_like
 from tf_ipu_shim.memory_model.computations.library_names import library_names
 from tf_ipu_shim.memory_model.computations.matmul_passes import matmul_types
-from tf_ipu_shim.memory_model.computations.operations import elementwise_sizes
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction, find_outlined, outlined_calls_of
 from tf_ipu_shim.memory_model.computations.planner_options import PlannerOptions, options_by_op
-from tf_ipu_shim.memory_model.computations.work import HloWork, convolution_sizes, dot_sizes, elements_of
+from tf_ipu_shim.memory_model.computations.work import HloWork, elements_of
 from tf_ipu_shim.memory_model.hlo import user_op_calls
-from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, dtype_of, shape_bytes
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, VIEWS, dtype_of
 from tf_ipu_shim.tf_private.protos import function_pb2
 
 # What PopLibs calls element-wise work, where that is not XLA's word in capitals.
@@ -56,15 +49,14 @@ _OPERATIONS = {
     "sine": "Sin",
     "is-finite": "IsFinite",
 }
+_NONLINEARITIES = {"Relu": "relu", "Relu6": "relu", "Sigmoid": "sigmoid"}
 # Ops that PopLibs has one function for, by TensorFlow's name: XLA's name for them here, PopLibs', its operation.
 _LIBRARY_NAMES_BY_OP = {
-    "Relu": ("relu", "Nonlinearity", "relu"),
-    "Relu6": ("relu", "Nonlinearity", "relu"),
-    "Sigmoid": ("sigmoid", "Nonlinearity", "sigmoid"),
-    "ReluGrad": ("relu-grad", "NonLinearityGrad", "relu_grad"),
-    "Relu6Grad": ("relu-grad", "NonLinearityGrad", "relu_grad"),
-    "SigmoidGrad": ("sigmoid-grad", "NonLinearityGrad", "sigmoid_grad"),
-    "TanhGrad": ("tanh-grad", "NonLinearityGrad", "tanh_grad"),
+    **{op: (name, "Nonlinearity", name) for op, name in _NONLINEARITIES.items()},
+    **{
+        f"{op}Grad": (f"{name}-grad", "NonLinearityGrad", f"{name}_grad")
+        for op, name in {**_NONLINEARITIES, "Tanh": "tanh"}.items()
+    },
     "Tanh": ("tanh", "Op/Tanh", "tanh"),
     "Exp": ("exponential", "Op/Exponent", "exponent"),
     "Log1p": ("log-plus-one", "Op/LogarithmOnePlus", "logarithm_one_plus"),
@@ -83,12 +75,7 @@ _RANDOM_NAMES = {
 # Computations that share one function if they are alike, such as matmuls.
 _SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
 _SEARCHED = _LIBRARY_NAMES_BY_OP.keys() | {"BiasAddGrad"}
-_FREE = frozenset({"constant", "parameter", "tuple", "get-tuple-element", "after-all"})
-_FORWARDING = VIEWS | _FREE | {"convert", "copy"}
-_RANDOM = frozenset({"rng", "rng-bit-generator"})
-_NORM_KINDS = {
-    "batch-norm-inference": "inference", "batch-norm-training": "training", "batch-norm-grad": "gradient"
-}  # fmt: skip
+_FORWARDING = VIEWS | FREE | {"convert", "copy"}
 _NAMES = {
     "dynamic-slice": "dynamic-slice/dynamicSlice",
     "gather": "multi-slice/output/multiSlice/MultiSlice",
@@ -110,7 +97,7 @@ class ComputationContext(NamedTuple):
         fusions: what is part of something, see `find_fusions`.
         key: distinguishes it from all others.
         outlined: those that belong to calls of outlined functions.
-        rearranged: arguments whose elements lie in another order than matmuls want.
+        layouts: in which order tensors lie.
     """
 
     by_id: Mapping[int, Any]
@@ -118,7 +105,7 @@ class ComputationContext(NamedTuple):
     of_calls: Collection[int]
     key: object
     outlined: Mapping[int, OutlinedInstruction]
-    rearranged: Collection[int] = frozenset()
+    layouts: Layouts
 
 
 class ComputationClassifier:
@@ -152,9 +139,19 @@ class ComputationClassifier:
         self._names, self._calls = names, outlined_calls_of(functions)
 
     def context_of(
-        self, by_id: Mapping[int, Any], weights: Mapping[int, str], rearranged: Collection[int] = frozenset()
+        self,
+        by_id: Mapping[int, Any],
+        weights: Mapping[int, str],
+        keys: Mapping[int, Hashable] = MappingProxyType({}),
+        given: Mapping[int, int] = MappingProxyType({}),
     ) -> ComputationContext:
-        """Collects facts about the instructions of one HLO computation."""
+        """Collects facts about the instructions of one HLO computation.
+
+        Args:
+            weights: names of those that are variables.
+            keys: what tells its arguments apart from those of other computations.
+            given: see `Layouts`.
+        """
         names = self._names
         names.kernels.update(find_kernels(by_id, weights))
         flipped = {item_id for item_id, name in weights.items() if name in names.kernels}
@@ -165,7 +162,9 @@ class ComputationClassifier:
         for name, item_id in _numbered_first(by_id, fusions):
             names.number_of(name, (key, item_id))
         outlined = find_outlined(by_id, self._calls, self._fingerprints)
-        return ComputationContext(by_id, fusions, _representatives(by_id), key, outlined, rearranged)
+        layouts = Layouts(by_id, given, names.allocated, {**keys, **weights}, key)
+        allocate(layouts)
+        return ComputationContext(by_id, fusions, _representatives(by_id), key, outlined, layouts)
 
     def computation(self, instruction: Any, context: ComputationContext, owner: str) -> Computation | None:
         """Returns what an instruction computes; None for views, parts of others and what takes no time."""
@@ -178,12 +177,12 @@ class ComputationClassifier:
         if instruction.metadata.op_type in DRAWN:
             return self._random(instruction, fusion, owner)
         operands = [by_id[operand_id] for operand_id in instruction.operand_ids]
-        kind, sizes = _kind_and_sizes(instruction, operands, by_id)
+        kind, sizes = kind_and_sizes(instruction, operands, by_id)
         if not kind and not fusion.name:
             return None
         below = _name_below(instruction, operands)
         below, kind, sizes = self._library_name(instruction, below, kind, sizes, fusion)
-        size = _element_bytes(instruction.shape)
+        size = element_bytes(instruction.shape)
         planning = self._planning(instruction) if kind == "product" else MatmulOptions()
         same: Hashable
         if (library := self._library_names.get(instruction.metadata.op_name)) is not None:
@@ -198,7 +197,7 @@ class ComputationClassifier:
         computation_name = self._names.name(
             fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together)
         )
-        arranged = arranged_operands(instruction, by_id, context.rearranged)
+        arranged = arranged_operands(instruction, context.layouts)
         product = self._matmul_operand(instruction, kind, context)
         return Computation(kind, computation_name, sizes, size, planning, product, arranged)
 
@@ -211,7 +210,7 @@ class ComputationClassifier:
         below, *_ = self._library_name(
             instruction,
             _name_below(instruction, operands),
-            *_kind_and_sizes(instruction, operands, context.by_id),
+            *kind_and_sizes(instruction, operands, context.by_id),
             fusion,
         )
         return below.partition("/")[0]
@@ -232,9 +231,9 @@ class ComputationClassifier:
                 break
             if source.opcode in ("dot", "convolution"):
                 operands = [by_id[operand_id] for operand_id in source.operand_ids]
-                kind, sizes = _kind_and_sizes(source, operands, by_id)
-                arranged = arranged_operands(source, by_id, context.rearranged)
-                size = _element_bytes(source.shape)
+                kind, sizes = kind_and_sizes(source, operands, by_id)
+                arranged = arranged_operands(source, context.layouts)
+                size = element_bytes(source.shape)
                 return Computation(kind, "", sizes, size, self._planning(source), None, arranged)
             source = mapped_like(source, by_id)
         return None
@@ -261,7 +260,7 @@ class ComputationClassifier:
         dtype = dtype_of(instruction.shape)
         distribution = "truncated_normal" if library == "truncatedNormal" else library
         sizes = RandomSizes(elements_of(instruction.shape), distribution, dtype if "int" in dtype else "")
-        return Computation("random", computation_name, sizes, _element_bytes(instruction.shape))
+        return Computation("random", computation_name, sizes, element_bytes(instruction.shape))
 
 
 def _function_key(ipu: int, same: Hashable) -> Hashable:
@@ -364,93 +363,6 @@ def _representatives(by_id: Mapping[int, Any]) -> set[int]:
     return set(last.values())
 
 
-def _kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> tuple[str, Sizes]:
-    opcode, size = instruction.opcode, elements_of(instruction.shape)
-    if opcode in VIEWS or opcode in _FREE:
-        return "", ElementCount(0)
-    if opcode == "dot":
-        return "product", dot_sizes(instruction, operands)
-    if opcode == "convolution":
-        return "product", convolution_sizes(instruction, operands)
-    if opcode == "convert":
-        return "cast", CastSizes(size, dtype_of(operands[0].shape), dtype_of(instruction.shape))
-    if opcode in ELEMENTWISE:
-        return "elementwise", elementwise_sizes(instruction, operands, by_id)
-    return _data_movement(instruction, operands)
-
-
-def _data_movement(instruction: Any, operands: Sequence[Any]) -> tuple[str, Sizes]:
-    """Returns kind and sizes of reductions, gathers, norms and copies."""
-    opcode, size = instruction.opcode, elements_of(instruction.shape)
-    if opcode == "reduce":
-        return "reduce", _reduce_sizes(instruction, operands[0].shape)
-    if opcode in ("reduce-window", "select-and-scatter"):
-        return "window", _window_sizes(instruction)
-    if opcode in ("gather", "dynamic-slice"):
-        is_slice = opcode == "dynamic-slice"
-        row = 0 if is_slice else math.prod(instruction.gather_slice_sizes)
-        return "gather", GatherSizes(size, elements_of(operands[0].shape), row, is_slice)
-    if opcode in ("scatter", "dynamic-update-slice"):
-        return "update", _update_sizes(instruction, operands)
-    if opcode in _NORM_KINDS:
-        extents, axis = list(operands[0].shape.dimensions), instruction.feature_index
-        run = math.prod(extents[axis + 1 :])
-        return "norm", NormSizes(math.prod(extents), extents[axis], _NORM_KINDS[opcode], run)
-    if opcode == "copy":
-        return "copy", ElementCount(size)
-    if opcode in _RANDOM:
-        return "random", RandomSizes(size)
-    if opcode == "sort":
-        axes, shape = list(operands[0].shape.dimensions), operands[0].shape
-        length = axes[instruction.dimensions[0]] if axes else 1
-        return "sort", SortSizes(elements_of(shape), length, dtype_of(shape), len(operands) > 1)
-    return "other", ElementCount(size)
-
-
-def _reduce_sizes(instruction: Any, shape: Any) -> ReduceSizes:
-    lengths = tuple(alternating_axes(shape.dimensions, instruction.dimensions))
-    dtype, op = dtype_of(shape), instruction.metadata.op_type
-    adds = op not in ("All", "Any", "ArgMax", "ArgMin", "Max", "Min", "Prod", "Softmax", "LogSoftmax")
-    return ReduceSizes(elements_of(shape), max(1, elements_of(instruction.shape)), lengths, dtype, adds)
-
-
-def _window_sizes(instruction: Any) -> WindowSizes:
-    op, extents = instruction.metadata.op_type, list(instruction.shape.dimensions)
-    kind = "sum" if op.startswith("Avg") else "max_grad" if instruction.opcode == "select-and-scatter" else "max"
-    window = math.prod(dimension.size for dimension in instruction.window.dimensions)
-    return WindowSizes(elements_of(instruction.shape), window, kind, extents[-1] if extents else 1)
-
-
-def _update_sizes(instruction: Any, operands: Sequence[Any]) -> UpdateSizes:
-    table = elements_of(operands[0].shape)
-    if instruction.opcode == "dynamic-update-slice":
-        return UpdateSizes(elements_of(operands[1].shape), table, is_slice=True)
-    updates = operands[-1].shape
-    row = math.prod(updates.dimensions[axis] for axis in instruction.scatter_dimension_numbers.update_window_dims)
-    return UpdateSizes(elements_of(updates), table, row, adds=instruction.metadata.op_type != "ScatterUpdate")
-
-
-def alternating_axes(shape: Sequence[int], summed: Collection[int]) -> list[int]:
-    """Returns the lengths of reduced and kept axes, innermost first, with neighbours merged.
-
-    Example:
-        >>> alternating_axes([20, 7, 7, 64], [0, 1, 2])
-        [1, 64, 980]
-    """
-    lengths = [1]
-    for axis in reversed(range(len(shape))):
-        if (axis in summed) != (len(lengths) % 2 == 1):
-            lengths.append(1)
-        lengths[-1] *= shape[axis]
-    return lengths
-
-
-def _element_bytes(shape: Any) -> int:
-    if shape.tuple_shapes:
-        return max((_element_bytes(part) for part in shape.tuple_shapes), default=4)
-    return max(1, shape_bytes(shape) // max(1, elements_of(shape)))
-
-
 def _shapes_that_count(instruction: Any, operands: Sequence[Any]) -> tuple[Any, ...]:
     """Returns the shapes that tell two functions of one size apart: those of a convolution's operands."""
     return _shapes(operands) if instruction.opcode == "convolution" else ()
@@ -471,7 +383,7 @@ def _name_below(instruction: Any, operands: Sequence[Any]) -> str:
         sizes = "x".join(str(dimension.size) for dimension in instruction.window.dimensions if dimension.size > 1)
         kind = "avg" if op.startswith("Avg") else "max"
         return f"{kind}-pool{'-grad' if op.endswith('Grad') else ''}/{kind}Pool{sizes}/{kind.title()}Pooling"
-    if opcode in _RANDOM:
+    if opcode in RANDOM:
         return "rng/uniform"
     if opcode == "compare":
         return f"compare/Op/{_DIRECTIONS.get(instruction.comparison_direction, 'Compare')}"

@@ -31,11 +31,13 @@ class ComputeSetNames:
     Attributes:
         products: the op and the type of each matmul, see `product_types`.
         kernels: the variables that convolutions of the forward pass take as they are.
+        allocated: see `layouts.Layouts`.
     """
 
     def __init__(self) -> None:
         self.products: list[tuple[str, int]] = []
         self.kernels: set[str] = set()
+        self.allocated: dict[Hashable, int] = {}
         self._counts: dict[str, int] = {}
         self._shared: dict[Hashable, str] = {}
         self._groups: dict[Hashable, int] = {}

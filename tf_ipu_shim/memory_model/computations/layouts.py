@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Hashable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from tf_ipu_shim.memory_model.computations.work import elements_of
-from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
 
 PATH_LIMIT = 32
 """Instructions to look at between a tensor and the matmul whose layout it keeps."""
 _NORMS = frozenset({"batch-norm-grad", "batch-norm-inference", "batch-norm-training"})
 _RESHAPES = frozenset({"bitcast", "reshape"})
-_SAME_AXES = frozenset({"concatenate", "copy", "pad", "reduce-window", "reverse", "select-and-scatter", "slice"})
-"""Opcodes whose results keep the axes of their first operand; pooling: popnn/Pooling.cpp, lines 473 to 476."""
+_SAME_AXES = frozenset(
+    "concatenate copy dynamic-slice dynamic-update-slice pad reduce-window reverse select-and-scatter slice".split()
+)
+"""Opcodes whose results lie as their first operand does.
+
+Source: popnn/Pooling.cpp, lines 473 to 476; popops/DynamicSlice.cpp, line 1511.
+"""
 _KEEP_TILES = frozenset({"bitcast", "copy", "reshape", "transpose"})
-_ALLOCATED = frozenset({"constant", "custom-call", "get-tuple-element", "parameter"})
-"""Opcodes of variables and arguments, which Poplar allocates for their consumer."""
+_ALLOCATED = frozenset({"constant", "parameter"})
+PRODUCTS = frozenset({"convolution", "dot"})
+_MADE = _ALLOCATED | PRODUCTS | {"custom-call", "get-tuple-element"}
+NO_AXIS = -1
+GROUP = 16
+"""Most neighbours that the units take at a time, see docs/facts.md, section "Planning formulas"."""
 
 
 def mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
@@ -42,55 +52,108 @@ def _normalised(instruction: Any, by_id: Mapping[int, Any]) -> Any:
     return by_id[instruction.operand_ids[0]] if instruction.opcode == "batch-norm-inference" else None
 
 
-def arranged_operands(
-    product: Any, by_id: Mapping[int, Any], rearranged: Collection[int] = frozenset()
-) -> tuple[bool, bool]:
-    """Returns for each operand of a matmul or convolution whether it lies in the order that the units want.
+class Layouts(NamedTuple):
+    """In which order the tensors of an HLO computation lie.
 
     Args:
-        rearranged: parameters that lie in another order, by their instructions.
+        given: arguments that something else made, by their instructions: the axis whose neighbours are neighbours on
+            the tiles, `NO_AXIS` for none.
+        allocated: variables and arguments that Poplar allocates for the first matmul that takes them, by their keys:
+            the axis that this one sums over. It grows in the order of the program.
+        keys: of arguments, by their instructions.
+        computation: tells its constants apart from those of others.
     """
-    if product.opcode not in ("convolution", "dot"):
-        return False, False
-    first, second = (by_id[operand_id] for operand_id in product.operand_ids[:2])
+
+    by_id: Mapping[int, Any]
+    given: Mapping[int, int]
+    allocated: dict[Hashable, int]
+    keys: Mapping[int, Hashable] = MappingProxyType({})
+    computation: object = None
+
+
+def allocate(layouts: Layouts) -> None:
+    """Allocates what the matmuls of a computation take: for those of the forward pass first."""
+    products = [instruction for instruction in layouts.by_id.values() if instruction.opcode in PRODUCTS]
+    for product in sorted(products, key=lambda product: is_gradient(product.metadata.op_name)):
+        arranged_operands(product, layouts)
+
+
+def arranged_operands(product: Any, layouts: Layouts) -> tuple[bool, bool]:
+    """Returns for each operand of a matmul or convolution whether it lies in the order that the units want."""
     if product.opcode == "convolution":
-        axis = product.convolution_dimension_numbers.input_feature_dimension
-        return is_arranged(first, axis, by_id, rearranged), False
-    dnums = product.dot_dimension_numbers
-    left, right = max(dnums.lhs_contracting_dimensions), max(dnums.rhs_contracting_dimensions)
-    return is_arranged(first, left, by_id, rearranged), is_arranged(second, right, by_id, rearranged)
+        numbers = product.convolution_dimension_numbers
+        axes = numbers.input_feature_dimension, numbers.kernel_input_feature_dimension
+    elif product.opcode == "dot":
+        numbers = product.dot_dimension_numbers
+        axes = max(numbers.lhs_contracting_dimensions), max(numbers.rhs_contracting_dimensions)
+    else:
+        return False, False
+    first, second = (layouts.by_id[operand_id] for operand_id in product.operand_ids[:2])
+    return is_arranged(first, axes[0], layouts), is_arranged(second, axes[1], layouts)
 
 
-def is_arranged(
-    instruction: Any, axis: int, by_id: Mapping[int, Any], rearranged: Collection[int] = frozenset()
-) -> bool:
+def is_arranged(instruction: Any, axis: int, layouts: Layouts) -> bool:
     """Returns whether neighbours along an axis of a tensor are neighbours on its tiles, as the units want them.
 
-    The axis is followed to where the tensor is made. The columns of a matmul and the channels of a convolution are
-    neighbours; views do not move elements. What Poplar allocates for a matmul has the order of its last axes.
+    The axis is followed to where the tensor is made; views do not move elements.
     """
+    origin = _origin(instruction, axis, layouts.by_id)
+    if origin is None:
+        return False
+    made, axis = origin
+    if not _is_allocated(made, layouts):
+        return axis == _neighbours(made, layouts)
+    key = layouts.keys.get(made.id, (layouts.computation, made.id))
+    return layouts.allocated.setdefault(key, axis) == axis
+
+
+def neighbours_of(instruction: Any, layouts: Layouts) -> int | None:
+    """Returns the axis whose neighbours are neighbours on the tiles; None for what Poplar allocates for a matmul."""
+    extents = list(instruction.shape.dimensions)
+    for axis in (at for at in reversed(range(len(extents))) if extents[at] > 1):
+        origin = _origin(instruction, axis, layouts.by_id)
+        if origin is None:
+            continue
+        if _is_allocated(origin[0], layouts):
+            return None
+        if origin[1] == _neighbours(origin[0], layouts):
+            return axis
+    return NO_AXIS
+
+
+def _is_allocated(made: Any, layouts: Layouts) -> bool:
+    """Returns whether Poplar allocates a tensor for a matmul: variables, arguments and constants."""
+    return made.id not in layouts.given and (made.id in layouts.keys or made.opcode in _ALLOCATED)
+
+
+def _neighbours(made: Any, layouts: Layouts) -> int:
+    """Returns the axis whose neighbours are neighbours where a tensor is made: a matmul's columns, channels."""
+    if made.opcode == "convolution":
+        return int(made.convolution_dimension_numbers.output_feature_dimension)
+    return layouts.given.get(made.id, len(made.shape.dimensions) - 1)
+
+
+def _origin(instruction: Any, axis: int, by_id: Mapping[int, Any]) -> tuple[Any, int] | None:
+    """Returns where a tensor is made, and its axis there; None where neighbours may be others."""
     for _ in range(PATH_LIMIT):
-        if instruction.opcode == "dot":
-            return axis == len(instruction.shape.dimensions) - 1
-        if instruction.opcode == "convolution":
-            return bool(axis == instruction.convolution_dimension_numbers.output_feature_dimension)
         before = _source(instruction, axis, by_id)
         if before is None:
-            is_allocated = instruction.opcode in _ALLOCATED and instruction.id not in rearranged
-            return is_allocated and (axis > 0 or len(instruction.shape.dimensions) == 1)
+            return (instruction, axis) if instruction.opcode in _MADE else None
         instruction, axis = before
-    return False
+    return None
 
 
 def _source(instruction: Any, axis: int, by_id: Mapping[int, Any]) -> tuple[Any, int] | None:
     """Returns the tensor that an axis comes from, and its number there; None where neighbours may be others."""
     opcode = instruction.opcode
+    if opcode in PRODUCTS:
+        return None
     if opcode == "transpose":
         return by_id[instruction.operand_ids[0]], instruction.dimensions[axis]
     if opcode in _SAME_AXES:
         before = by_id[instruction.operand_ids[0]]
         same = instruction.shape.dimensions[axis] == before.shape.dimensions[axis]
-        return (before, axis) if same else None
+        return (before, axis) if same or _has_whole_groups(instruction, axis) else None
     found = mapped_like(instruction, by_id)
     if found is None:
         return None
@@ -98,6 +161,14 @@ def _source(instruction: Any, axis: int, by_id: Mapping[int, Any]) -> tuple[Any,
         return found, axis
     moved = _axis_before_reshape(found.shape.dimensions, instruction.shape.dimensions, axis)
     return None if moved is None else (found, moved)
+
+
+def _has_whole_groups(instruction: Any, axis: int) -> bool:
+    """Returns whether a slice takes whole groups of neighbours along an axis."""
+    if instruction.opcode != "slice":
+        return False
+    part = instruction.slice_dimensions[axis]
+    return bool(part.stride <= 1 and not part.start % GROUP and not part.limit % GROUP)
 
 
 def _axis_before_reshape(before: Collection[int], after: Collection[int], axis: int) -> int | None:

@@ -32,7 +32,7 @@ class TensorState:
         is_remote: whether it is an accumulator in remote memory, of which an IPU has a copy only while it works on it.
         outer: for an argument of a loop's or branch's function: the walk around it, and what it is there.
         is_constant: whether its value is known before anything runs.
-        is_rearranged: whether neighbours of its last axis may not be neighbours on the tiles.
+        neighbours: the axis whose neighbours are neighbours on its tiles, as `layouts.neighbours_of` has it.
     """
 
     spec: TensorSpec
@@ -44,7 +44,7 @@ class TensorState:
     is_remote: bool = False
     is_constant: bool = False
     is_element: bool = False
-    is_rearranged: bool = False
+    neighbours: int | None = None
 
 
 class _Copy(NamedTuple):

@@ -157,7 +157,7 @@ def _analyze_hlo(
         options=options,
         mini_batch=mini_batch,
         away=loads,
-        rearranged={value for value, state in zip(values, fed) if state.is_rearranged},
+        neighbours={value: state.neighbours for value, state in zip(values, fed) if state.neighbours is not None},
     )
     reader = HloAnalyzer(module, block, environment)
     values_after, results = reader.analyze(parameters), reader.results()
@@ -179,7 +179,7 @@ def _analyze_hlo(
             definition.ret[output.name],
             ipu,
             value_id,
-            result.is_rearranged,
+            result.neighbours,
         )
         for output, result, value_id in zip(outputs, results, values_after)
     ]
@@ -233,8 +233,10 @@ def _with_constants(
     return copy
 
 
-def _result_state(known: TensorSpec, tensor: str, ipu: int, value_id: int, is_rearranged: bool = False) -> TensorState:
-    return TensorState(known, name=producer_name(tensor), values={ipu: value_id}, is_rearranged=is_rearranged)
+def _result_state(
+    known: TensorSpec, tensor: str, ipu: int, value_id: int, neighbours: int | None = None
+) -> TensorState:
+    return TensorState(known, name=producer_name(tensor), values={ipu: value_id}, neighbours=neighbours)
 
 
 def _analyze_op_by_op(

@@ -85,7 +85,7 @@ class FunctionAnalyzer(BlockWriter):
             block = self.blocks.setdefault(destination, Block(f"IPU {destination}"))
             received = {destination: block.add(Value(size, name, "exchange"))}
             # Elements keep their places on the tiles: poputil/TileMapping.hpp, lines 459 to 460.
-            results.append(TensorState(state.spec, name=name, values=received, is_rearranged=state.is_rearranged))
+            results.append(TensorState(state.spec, name=name, values=received, neighbours=state.neighbours))
             self.map_tensor("inter-ipu-copy", results[-1], destination)
             sent_by_ipu.setdefault(source, []).append(sent)
             received_by_ipu.setdefault(destination, []).append(results[-1].values[destination])
@@ -167,7 +167,7 @@ class FunctionAnalyzer(BlockWriter):
                 carried.append(state)
                 continue
             result_state = TensorState(state.spec._replace(literal=None), name=node.name, is_remote=index in remote)
-            result_state.is_rearranged = result.is_rearranged
+            result_state.neighbours = result.neighbours
             for ipu, value_id in result.values.items():
                 if result_state.is_remote:
                     self.context.keep_remote(ipu, "accumulator", self.context.sizes.of(state.spec))
@@ -222,7 +222,7 @@ class FunctionAnalyzer(BlockWriter):
         remaining = []
         for alternatives in zip(*(results for _, _, results in walks)):
             built = TensorState(alternatives[0].spec._replace(literal=None), name=node.name)
-            built.is_rearranged = any(result.is_rearranged for result in alternatives)
+            built.neighbours = alternatives[0].neighbours
             for ipu in sorted({ipu for result in alternatives for ipu in result.values}):
                 block = self.blocks.setdefault(ipu, Block(f"IPU {ipu}"))
                 built.values[ipu] = block.add(Value(self.context.sizes.of(built.spec), node.name, "temporary"))

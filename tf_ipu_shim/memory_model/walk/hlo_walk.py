@@ -55,7 +55,7 @@ class HloEnvironment:
         mapped: called for each tensor that has separate memory; None without a tensor map.
         mini_batch: tracks the mini-batch through the block, if sizes need it.
         away: values that are loaded for this program only: updates of them are not kept on the chip.
-        rearranged: arguments whose elements lie in another order than matmuls want.
+        neighbours: of arguments that something else made, the axis whose neighbours are neighbours on the tiles.
     """
 
     owner_of: Callable[[str], str] = str
@@ -65,7 +65,7 @@ class HloEnvironment:
     options: AnalysisOptions = dataclasses.field(default_factory=AnalysisOptions)
     mini_batch: MiniBatch | None = None
     away: Container[int] = ()
-    rearranged: Container[int] = ()
+    neighbours: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
 
 class HloAnalyzer:
@@ -74,7 +74,7 @@ class HloAnalyzer:
     def __init__(self, module: Any, block: Block, environment: HloEnvironment | None = None) -> None:
         environment = environment or HloEnvironment()
         self._away, self._post_order = environment.away, environment.options.post_order
-        self._rearranged = environment.rearranged
+        self._neighbours = environment.neighbours
         self._sizes = environment.options.sizes
         self._enter(block, environment.mini_batch)
         self._computations = {computation.id: computation for computation in module.computations}
@@ -191,10 +191,11 @@ class HloAnalyzer:
                 instruction.id: instruction for instruction in computation.instructions if instruction.id in needed
             }
             values, leaves = self._block.values, argument_leaves(by_id, arguments)
-            sources = {item_id: values[origin(self._block, leaf)] for item_id, leaf in leaves.items()}
+            keys = {item_id: (id(self._block), origin(self._block, leaf)) for item_id, leaf in leaves.items()}
+            sources = {item_id: values[value_id] for item_id, (_, value_id) in keys.items()}
             weights = {item_id: value.owner for item_id, value in sources.items() if value.kind == "weight"}
-            rearranged = frozenset(item_id for item_id, leaf in leaves.items() if leaf in self._rearranged)
-            self._context = self._classifier.context_of(by_id, weights, rearranged)
+            given = {item_id: self._neighbours[leaf] for item_id, leaf in leaves.items() if leaf in self._neighbours}
+            self._context = self._classifier.context_of(by_id, weights, keys, given)
 
     def _called(self, instruction: Any) -> list[Any]:
         return [self._computations[callee] for callee in instruction.called_computation_ids]
@@ -304,7 +305,7 @@ class HloAnalyzer:
         inner = copy.copy(self)
         block = Block(computation.name)
         inner._enter(block, MiniBatch(block, self._sizes.batch_divisor) if self._mini_batch is not None else None)
-        inner._homes_inside, inner._function, inner._rearranged = {}, computation.name, ()
+        inner._homes_inside, inner._function, inner._neighbours = {}, computation.name, {}
         outer = self._block.values
         arguments: list[Tree] = []
         for tree in operands:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from tf_ipu_shim.memory_model.computations.computations import ComputationContext
-from tf_ipu_shim.memory_model.computations.layouts import is_arranged
+from tf_ipu_shim.memory_model.computations.layouts import neighbours_of
 from tf_ipu_shim.memory_model.hlo.integer_literals import LITERAL_LIMIT, integer_elements
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
@@ -17,12 +17,12 @@ class ProgramResult(NamedTuple):
     Args:
         shape: dimensions.
         literal: elements of a small integer constant, such as a shape; None for others.
-        is_rearranged: whether neighbours of its last axis may not be neighbours on the tiles.
+        neighbours: the axis whose neighbours are neighbours on the tiles, as `neighbours_of` has it.
     """
 
     shape: tuple[int, ...]
     literal: list[int] | None
-    is_rearranged: bool
+    neighbours: int | None
 
 
 def results_of(entry: Any, stored: Collection[int], context: ComputationContext | None) -> list[ProgramResult]:
@@ -39,15 +39,8 @@ def results_of(entry: Any, stored: Collection[int], context: ComputationContext 
     for index, instruction_id in enumerate(returned):
         if index in stored:
             continue
-        literal, rank = integer_elements(by_id, instruction_id), len(shapes[index].dimensions)
-        is_rearranged = (
-            context is not None
-            and rank > 0
-            and not is_arranged(by_id[instruction_id], rank - 1, by_id, context.rearranged)
-        )
-        found.append(
-            ProgramResult(
-                tuple(shapes[index].dimensions), literal if 0 < len(literal) <= LITERAL_LIMIT else None, is_rearranged
-            )
-        )
+        literal = integer_elements(by_id, instruction_id)
+        neighbours = None if context is None else neighbours_of(by_id[instruction_id], context.layouts)
+        known = literal if 0 < len(literal) <= LITERAL_LIMIT else None
+        found.append(ProgramResult(tuple(shapes[index].dimensions), known, neighbours))
     return found

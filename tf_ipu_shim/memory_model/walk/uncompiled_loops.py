@@ -24,7 +24,7 @@ from tf_ipu_shim.cycle_model.sizes import (
     UpdateSizes,
 )
 from tf_ipu_shim.machine.memory import Block, Step
-from tf_ipu_shim.memory_model.computations.computations import alternating_axes
+from tf_ipu_shim.memory_model.computations.kinds import alternating_axes
 from tf_ipu_shim.memory_model.computations.operations import operation_of_op
 from tf_ipu_shim.memory_model.computations.planner_options import Marks, merged_options
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
