@@ -4,14 +4,17 @@ from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
+from tf_ipu_shim.cycle_model.planning import REARRANGED, OperandLayout
 from tf_ipu_shim.memory_model.computations.layouts import (
     NO_AXIS,
     Layouts,
     allocate,
-    arranged_operands,
-    is_arranged,
+    layout_of,
     neighbours_of,
+    operand_layouts,
 )
+
+OTHER, ARRANGED, ALLOCATED = OperandLayout
 
 
 def instruction(number, opcode, *operands, shape=(8, 8), **fields):
@@ -66,7 +69,9 @@ def test_neighbours_are_followed_through_views_and_work_by_element(first, steps,
             parts = [SimpleNamespace(start=begin, limit=begin + extent, stride=1) for extent in shape]
             fields = {"slice_dimensions": parts}
         chain.append(instruction(len(chain), opcode, len(chain) - 1, shape=shape, **fields))
-    assert is_arranged(chain[-1], len(chain[-1].shape.dimensions) - 1, layouts(*chain, given=given)) is expected
+    assert layout_of(chain[-1], len(chain[-1].shape.dimensions) - 1, layouts(*chain, given=given)) is OperandLayout(
+        expected
+    )
 
 
 @pytest.mark.parametrize("axis", [0, 1, NO_AXIS])
@@ -74,12 +79,12 @@ def test_what_another_program_made_has_its_layout(axis):
     x, weight = instruction(0, "parameter"), instruction(1, "parameter")
     bent, turned = instruction(2, "tanh", 0), instruction(3, "transpose", 0, dimensions=(1, 0))
     found = layouts(x, weight, bent, turned, given={0: axis})
-    assert [is_arranged(bent, at, found) for at in (0, 1)] == [axis == 0, axis == 1]
+    assert [layout_of(bent, at, found) for at in (0, 1)] == [OperandLayout(axis == 0), OperandLayout(axis == 1)]
     assert neighbours_of(bent, found) == axis
     assert neighbours_of(turned, found) == (axis if axis == NO_AXIS else 1 - axis)
     assert neighbours_of(weight, found) is None  # for the next program to say
     iota = instruction(4, "iota")
-    assert neighbours_of(iota, layouts(iota)) == NO_AXIS and not is_arranged(iota, 1, layouts(iota))
+    assert neighbours_of(iota, layouts(iota)) == NO_AXIS and not layout_of(iota, 1, layouts(iota))
 
 
 def test_channels_of_a_convolution_are_neighbours_after_norms_and_pooling():
@@ -90,7 +95,7 @@ def test_channels_of_a_convolution_are_neighbours_after_norms_and_pooling():
     normalised = instruction(4, "get-tuple-element", 3, shape=(8, 4, 4, 16))
     pooled = instruction(5, "reduce-window", 4, shape=(8, 2, 2, 16))
     second = instruction(6, "convolution", 5, 1, shape=(8, 2, 2, 16), convolution_dimension_numbers=dnums)
-    assert arranged_operands(second, layouts(x, kernel, first, norm, normalised, pooled, second)) == (True, True)
+    assert operand_layouts(second, layouts(x, kernel, first, norm, normalised, pooled, second)) == (ARRANGED, ALLOCATED)
 
 
 def test_the_result_of_a_matmul_suits_the_next_one():
@@ -98,19 +103,20 @@ def test_the_result_of_a_matmul_suits_the_next_one():
     first, bent = dot(3, 0, 1), instruction(4, "tanh", 3)
     after = dot(5, 4, 2)
     found = layouts(x, weight, second, first, bent, after)
-    assert arranged_operands(first, found) == arranged_operands(after, found) == (True, True)
+    assert operand_layouts(first, found) == (ALLOCATED, ALLOCATED)
+    assert operand_layouts(after, found) == (ARRANGED, ALLOCATED)
     # A sum over the rows, as for the gradient of a weight, wants neighbours that are not there.
-    assert arranged_operands(dot(6, 0, 4, sums=(0, 0)), found) == (False, False)
+    assert operand_layouts(dot(6, 0, 4, sums=(0, 0)), found) == (OTHER, OTHER)
     # A gradient of the input wants neighbours along the columns of the weight, which has another layout already.
-    assert arranged_operands(dot(7, 4, 1, sums=(1, 1)), found) == (True, False)
+    assert operand_layouts(dot(7, 4, 1, sums=(1, 1)), found) == (ARRANGED, OTHER)
 
 
 def test_variables_are_allocated_for_the_first_matmul_that_takes_them():
     weight, x = instruction(0, "parameter"), instruction(1, "parameter")
     known = Layouts({0: weight, 1: x}, {}, {}, {0: "kernel"}, "forward")
-    assert is_arranged(weight, 0, known) and is_arranged(x, 0, known)
+    assert layout_of(weight, 0, known) is layout_of(x, 0, known) is ALLOCATED
     later = Layouts({0: weight, 1: x}, {}, known.allocated, {0: "kernel"}, "backward")
-    assert not is_arranged(weight, 1, later) and is_arranged(x, 1, later)
+    assert layout_of(weight, 1, later) is OTHER and layout_of(x, 1, later) is ALLOCATED
 
 
 def test_variables_are_allocated_for_the_forward_pass():
@@ -119,11 +125,11 @@ def test_variables_are_allocated_for_the_forward_pass():
     gradient.metadata = SimpleNamespace(op_type="MatMul", op_name="gradients/MatMul_grad/MatMul")
     found = layouts(weight, x, gradient, forward)
     allocate(found)
-    assert arranged_operands(forward, found) == (True, True)
-    assert arranged_operands(gradient, found) == (True, False)
+    assert operand_layouts(forward, found) == (ALLOCATED, ALLOCATED)
+    assert operand_layouts(gradient, found) == (ALLOCATED, OTHER)
 
 
-@pytest.mark.parametrize(("axis", "expected"), [(3, True), (1, False), (0, False)])
+@pytest.mark.parametrize(("axis", "expected"), [(3, ARRANGED), (1, OTHER), (0, OTHER)])
 def test_a_kernels_gradient_sums_over_the_batch(axis, expected):
     image, kernel = (instruction(number, "parameter", shape=(8, 8, 8, 8)) for number in range(2))
     forward = SimpleNamespace(input_feature_dimension=3, kernel_input_feature_dimension=2, output_feature_dimension=3)
@@ -131,9 +137,9 @@ def test_a_kernels_gradient_sums_over_the_batch(axis, expected):
     dnums = SimpleNamespace(**{**vars(forward), "input_feature_dimension": axis})
     convolution = instruction(3, "convolution", 2, 1, convolution_dimension_numbers=dnums)
     found = layouts(image, kernel, first, convolution)
-    assert arranged_operands(first, found) == (True, True)
-    assert arranged_operands(convolution, found) == (expected, True)
+    assert operand_layouts(first, found) == (ALLOCATED, ALLOCATED)
+    assert operand_layouts(convolution, found) == (expected, ALLOCATED)
 
 
 def test_other_instructions_have_no_operands_to_arrange():
-    assert arranged_operands(instruction(0, "add", 1, 2), layouts()) == (False, False)
+    assert operand_layouts(instruction(0, "add", 1, 2), layouts()) == REARRANGED

@@ -17,6 +17,7 @@ from tf_ipu_shim.ipu.scopes import ipu_scope, partials_type
 
 from tf_ipu_shim import memory_report
 from tf_ipu_shim.cycle_model import plan_matmul
+from tf_ipu_shim.cycle_model.planning import OperandLayout
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import LIBRARY_ERROR_FACTOR
 from tf_ipu_shim.profiling import reader
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.one_version
 v1 = tf.compat.v1
 INPUTS = np.ones([3, 2, 4], np.float32)
 WRONG = {"availableMemoryProportion": -123.0}
+OTHER, ARRANGED, MADE = OperandLayout
+ALLOCATED = (MADE, MADE)
 
 
 def gen_lstm(x, options, options_bwd):
@@ -133,9 +136,9 @@ def planned(environment, monkeypatch, tmp_path):
 SHAPES = ([256, 512], [512, 384])
 
 
-def by_hand(arranged=(True, True), **options):
+def by_hand(**options):
     """Both operands are allocated for the product."""
-    return plan_matmul(CHIPS["gc200"], 1, 256, 512, 384, element_bytes=2, arranged=arranged, **options)
+    return plan_matmul(CHIPS["gc200"], 1, 256, 512, 384, element_bytes=2, layouts=ALLOCATED, **options)
 
 
 def test_the_configuration_plans_matrix_products(planned):
@@ -213,7 +216,7 @@ def test_multi_conv_plans_the_convolutions_in_it(planned):
         return both
 
     def plan(columns, half):
-        return plan_matmul(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, half, arranged=(True, True)).cycles
+        return plan_matmul(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, half, layouts=ALLOCATED).cycles
 
     assert sorted(planned(model(None), shapes)[1]) == sorted([plan(64, False), plan(128, False)])
     made = planned(model({"partialsType": "half"}), shapes)[1]
@@ -232,7 +235,7 @@ def test_recurrent_layers_plan_the_products_of_the_forward_pass(planned, kind, g
     def plans(**options):
         columns = [4 * 64] if gates == 4 else [2 * 64, 64]  # of a GRU the candidate's product comes after the gates'
         shapes = [(3 * 64, 128, gates * 64), *((64, 64, width) for width in columns)]
-        options = {"element_bytes": 2, "arranged": (True, True), **options}
+        options = {"element_bytes": 2, "layouts": ALLOCATED, **options}
         return sorted(plan_matmul(CHIPS["gc200"], 1, *shape, **options).cycles for shape in shapes)
 
     assert cycles() == plans(), "partials_dtype is float32, whatever the configuration says of matrix products"
@@ -256,16 +259,15 @@ def test_recurrent_layers_plan_the_products_of_their_gradients(planned, kind, ga
 
     def plans(shapes, **options):
         options["element_bytes"] = 2
-        return [plan_matmul(CHIPS["gc200"], 1, *shape, arranged=kept, **options).cycles for shape, kept in shapes]
+        return [plan_matmul(CHIPS["gc200"], 1, *shape, layouts=known, **options).cycles for shape, known in shapes]
 
     columns = [4 * 64] if gates == 4 else [2 * 64, 64]
-    both, neither = (True, True), (False, False)
-    forward = [((3 * 64, 128, gates * 64), both), *(((64, 64, width), both) for width in columns)]
+    forward = [((3 * 64, 128, gates * 64), ALLOCATED), *(((64, 64, width), ALLOCATED) for width in columns)]
     # Weights have the layout of the forward pass. Gradients of several gates are put side by side, so that they lie in
     # another order than one after the other; the product of a kernel's gradient sums over the batch.
-    backward = [((3 * 64, gates * 64, 128), (True, False)), ((128, 3 * 64, gates * 64), neither)]
-    backward += [((64, columns[0], 64), (False, True)), ((64, 64, columns[0]), both)]
-    backward += [((64, 64, 64), both), ((64, 64, 64), (True, False))] if gates == 3 else []
+    backward = [((3 * 64, gates * 64, 128), (ARRANGED, OTHER)), ((128, 3 * 64, gates * 64), (OTHER, OTHER))]
+    backward += [((64, columns[0], 64), (OTHER, MADE)), ((64, 64, columns[0]), ALLOCATED)]
+    backward += [((64, 64, 64), ALLOCATED), ((64, 64, 64), (MADE, OTHER))] if gates == 3 else []
     assert cycles() == sorted(plans(forward) + plans(backward))
     starved = sorted(plans(forward) + plans(backward, proportion=0.001))
     assert cycles(available_memory_proportion_bwd=0.001) == starved
@@ -285,19 +287,30 @@ def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
         (made,) = (reader.read_profile(one) for one in folder.iterdir())
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
-    def plan(rows, inner, proportion=0.6):
-        # Gradients of weights sum over the batch, whose samples are not neighbours.
-        kept = inner == 16, False
-        return plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion, arranged=kept).cycles
+    def plans(first=0.6, second_backward=0.6):
+        """Four stages: 8 x 16 by 16 x 16; in the backward pass 16 x 8 by 8 x 16 for the weights, whose sums go over the
+        batch, and but for the first stage 8 x 16 by 16 x 16 for what came in, with weights that lie otherwise.
+        """
+        shapes = [
+            (8, 16, first, ALLOCATED), *[(8, 16, 0.6, (ARRANGED, MADE))] * 3,
+            (8, 16, second_backward, (ARRANGED, OTHER)), *[(8, 16, 0.6, (ARRANGED, OTHER))] * 2,
+            (16, 8, second_backward, (OTHER, OTHER)), *[(16, 8, 0.6, (OTHER, OTHER))] * 3,
+        ]  # fmt: skip
+        return products(shapes)
 
-    # Four stages: 8 x 16 by 16 x 16; in the backward pass 16 x 8 by 8 x 16 for the weights, and but for the first stage
-    # 8 x 16 by 16 x 16 for what came in.
-    assert cycles() == {plan(8, 16): 7, plan(16, 8): 4}
+    assert cycles() == plans()
     forward = cycles(forward_propagation_stages_poplar_options=[STARVED, FREE, FREE, FREE])
-    assert forward == {plan(8, 16): 6, plan(8, 16, 0.0): 1, plan(16, 8): 4}
+    assert forward == plans(first=0.0) != plans()
     backward = cycles(backward_propagation_stages_poplar_options=[FREE, STARVED, FREE, FREE])
-    assert backward == {plan(8, 16): 6, plan(8, 16, 0.0): 1, plan(16, 8): 4}
-    assert plan(16, 8) == plan(16, 8, 0.0), "which takes least already"
+    assert backward == plans(second_backward=0.0) != plans()
+
+
+def products(shapes):
+    """How many products of 16 columns take how long, by rows, summed axis, proportion and layouts."""
+    return collections.Counter(
+        plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion, layouts=layouts).cycles
+        for rows, inner, proportion, layouts in shapes
+    )
 
 
 @pytest.mark.parametrize("mapping, name", [([0, 1], None), ([0, 0], "inner")], ids=["by themselves", "in a program"])
@@ -324,16 +337,13 @@ def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name
 
         The layouts in a loop are known if it is part of a program. The gradient of the sum has no neighbours.
         """
-        known = name is not None
+        here = [ALLOCATED, ALLOCATED, (MADE, OTHER)] if name else [(OTHER, OTHER)] * 3
         shapes = [
-            (8, 16, loop, (known, known)),
-            (8, 16, backward_loop, (known, known)), (16, 8, backward_loop, (known, False)),
-            (8, 16, others, (True, False)), (8, 16, others, (False, True)), (16, 8, others, (False, False)),
+            (8, 16, loop, here[0]), (8, 16, backward_loop, here[1]), (16, 8, backward_loop, here[2]),
+            (8, 16, others, (ARRANGED if name else MADE, OTHER)), (8, 16, others, (OTHER, MADE)),
+            (16, 8, others, (OTHER, OTHER)),
         ]  # fmt: skip
-        return collections.Counter(
-            plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion, arranged=arranged).cycles
-            for rows, inner, proportion, arranged in shapes
-        )
+        return products(shapes)
 
     assert cycles() == plans()
     assert cycles(forward_propagation_stages_poplar_options=[STARVED, FREE]) == plans(loop=0.0) != plans()

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
 
 from tf_ipu_shim.cycle_model import Computation, phases_of
+from tf_ipu_shim.cycle_model.planning import OperandLayout
 from tf_ipu_shim.cycle_model.sizes import MatmulSizes
 from tf_ipu_shim.driver import uncompiled_ops
 from tf_ipu_shim.errors import AccountingFaultWarning
@@ -60,7 +61,8 @@ def test_a_step_is_one_program(profiles, session, tmp_path):
         "MatMul/dot/Conv_1/Reduce",
         "activation/relu/Nonlinearity",
     ]
-    product = phases_of(Computation("product", "", MatmulSizes(1, 16, 64, 32), arranged=(True, False)), CHIPS["gc200"])
+    both = (OperandLayout.ALLOCATED, OperandLayout.ALLOCATED)
+    product = phases_of(Computation("product", "", MatmulSizes(1, 16, 64, 32), layouts=both), CHIPS["gc200"])
     (step,) = (row for row in profile.programs if row.computation == "product" and row.kind == "step")
     assert step.cycles == sum(phase.cycles for phase in product)
     assert [(row.name, row.bytes) for row in profile.variables if row.kind == "weight"] == [("w", 64 * 32 * 4)]

@@ -17,6 +17,7 @@ from tf_ipu_shim.ipu.ops import cross_replica_ops, normalization_ops, pipelining
 from tf_ipu_shim import keras2
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.cycle_model import Computation, phases_of
+from tf_ipu_shim.cycle_model.planning import OperandLayout
 from tf_ipu_shim.cycle_model.sizes import MatmulSizes
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.memory_model.hlo import running_order
@@ -57,7 +58,8 @@ def test_a_program_has_its_variables_compute_sets_and_runs(profiled, tmp_path):
     assert [(row.name, row.bytes, row.always) for row in weights] == [("w", WEIGHTS, 1)]
     assert "MatMul/dot/Conv_1/Convolve" in {row.name for row in profile.compute_sets}
     assert any(row.name == "activation/relu/Nonlinearity" for row in profile.compute_sets)
-    product = phases_of(Computation("product", "", MatmulSizes(1, 16, 64, 32), arranged=(True, False)), CHIPS["gc200"])
+    both = (OperandLayout.ALLOCATED, OperandLayout.ALLOCATED)
+    product = phases_of(Computation("product", "", MatmulSizes(1, 16, 64, 32), layouts=both), CHIPS["gc200"])
     (step,) = (row for row in rows(profile, "step") if row.computation == "product")
     assert step.cycles == sum(phase.cycles for phase in product)
     assert os.path.basename(dense.__code__.co_filename) in step.line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tf_ipu_shim.cycle_model.planning import MatmulOptions
+from tf_ipu_shim.cycle_model.planning import REARRANGED, Layouts, MatmulOptions
 from tf_ipu_shim.cycle_model.sizes import SIZES_OF_KIND, Sizes
 
 KINDS = tuple(SIZES_OF_KIND)
@@ -21,7 +21,7 @@ class Computation(NamedTuple):
         element_bytes: bytes of an element.
         planning: planner options of a matmul; ignored for other kinds.
         product: for a reduction, the matmul it consumes, if only in-place ops lie between.
-        arranged: for a matmul, whether each operand has the layout that it wants.
+        layouts: of a matmul's operands.
 
     Example:
         >>> Computation("elementwise", "add/Op/Add", SIZES_OF_KIND["elementwise"](1024, 2, 1)).kind
@@ -34,7 +34,7 @@ class Computation(NamedTuple):
     element_bytes: int = 4
     planning: MatmulOptions = MatmulOptions()
     product: Computation | None = None
-    arranged: tuple[bool, bool] = (False, False)
+    layouts: Layouts = REARRANGED
 
 
 class SyncPoint(NamedTuple):

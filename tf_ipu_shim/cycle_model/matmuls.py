@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import library_vertices, vertices
-from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION
+from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION, REARRANGED, Layouts, OperandLayout
 from tf_ipu_shim.machine.chips import ChipSpec
 
 SYNC_CYCLES = 126
@@ -187,12 +187,12 @@ def plan_matmul(
     element_bytes: int = 4,
     partials_are_half: bool = False,
     proportion: float = DEFAULT_PROPORTION,
-    arranged: tuple[bool, bool] = (False, False),
+    layouts: Layouts = REARRANGED,
 ) -> MatmulPlan:
     """Plans a matmul of `[rows, inner]` by `[inner, columns]` for each group.
 
     Args:
-        arranged: for each operand whether it lies on its tiles in the order that the units want.
+        layouts: how each operand lies on the tiles.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -203,9 +203,10 @@ def plan_matmul(
     limit = proportion * chip.bytes_per_tile
     candidates = []
     for units in _choices(chip, element_bytes, partials_are_half):
-        candidates.append(_OperandOrder(units, groups, rows, inner, columns, positions, element_bytes, arranged[0]))
+        candidates.append(_OperandOrder(units, groups, rows, inner, columns, positions, element_bytes, *layouts))
         if positions == 1 and rows != columns:  # the operands may change sides
-            candidates.append(_OperandOrder(units, groups, columns, inner, rows, positions, element_bytes, arranged[1]))
+            sides = layouts[1], layouts[0]
+            candidates.append(_OperandOrder(units, groups, columns, inner, rows, positions, element_bytes, *sides))
     plans = [candidate.plan(chip, split, limit) for candidate in candidates for split in candidate.splits(chip.tiles)]
     fitting = [plan for plan in plans if plan.temporary_bytes <= limit]
     if fitting:
@@ -241,7 +242,8 @@ class _OperandOrder(NamedTuple):
         inner: the axis that is summed over.
         columns: of the operand that the units hold.
         positions: of a convolution's kernel.
-        arranged: whether the operand that moves needs no other order.
+        moving: how the operand that moves lies on the tiles.
+        held: the same of the operand that the units hold.
     """
 
     units: Units
@@ -251,7 +253,8 @@ class _OperandOrder(NamedTuple):
     columns: int
     positions: int
     element_bytes: int
-    arranged: bool = False
+    moving: OperandLayout = OperandLayout.OTHER
+    held: OperandLayout = OperandLayout.OTHER
 
     @property
     def passes(self) -> int:
@@ -298,6 +301,11 @@ class _OperandOrder(NamedTuple):
         # Neighbouring positions of a kernel look at the same inputs.
         activations = each * (tile_rows + tile_positions - 1) * tile_inner * in_group * size
         weights = each * tile_passes * in_group * tile_columns * units.units * size
+        # Of what Poplar allocated for this matmul, each tile has its part already; poplin/ConvModel.cpp, lines 1048 to
+        # 1069. Another order is made where the elements lie, before they go to several tiles; lines 1455 to 1485.
+        arriving = activations - (activations // by_column if self.moving is OperandLayout.ALLOCATED else 0)
+        arriving_weights = weights - (weights // by_row if self.held is OperandLayout.ALLOCATED else 0)
+        reordered = 0 if self.moving else -(-activations // by_column)
         per_cycle = chip.exchange_bytes_per_cycle
         shared = chip.exchange_bytes_per_cycle_shared_bus if by_column % 2 == 0 else per_cycle
         partials = each * tile_rows * tile_columns * units.units
@@ -318,8 +326,8 @@ class _OperandOrder(NamedTuple):
             split=split,
             serial=serial,
             accumulate=(serial - 1) * vertices.elementwise(chip, partials, "add", sums),
-            exchange=-(-activations // shared) + -(-weights // per_cycle),
-            rearrange=0 if self.arranged else vertices.rearrange(activations, size),
+            exchange=-(-arriving // shared) + -(-(arriving_weights + reordered) // per_cycle),
+            rearrange=vertices.rearrange(chip, reordered, size, self.inner * self.columns),
             compute=compute,
             reduce_exchange=reduce_exchange,
             reduce=reduce,

@@ -122,7 +122,7 @@ def matmul_plan(computation: Computation, chip: ChipSpec) -> MatmulPlan | None:
     sizes = computation.sizes
     if not isinstance(sizes, MatmulSizes) or not math.prod(sizes):
         return None
-    return plan_matmul(chip, *sizes, computation.element_bytes, *computation.planning, arranged=computation.arranged)
+    return plan_matmul(chip, *sizes, computation.element_bytes, *computation.planning, layouts=computation.layouts)
 
 
 def _product_types(computation: Computation) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,6 +13,18 @@ READ = frozenset({PARTIALS, PROPORTION})
 DEFAULT_PROPORTION = 0.6
 _ORIGIN = "[Poplar][Build graph] invalid_option: "
 _TYPES = {"half": True, "float": False}
+
+
+class OperandLayout(enum.IntEnum):
+    """How an operand of a matmul lies on the tiles: in another order than it wants, in that order, or made for it."""
+
+    OTHER = 0
+    ARRANGED = 1
+    ALLOCATED = 2
+
+
+Layouts = tuple[OperandLayout, OperandLayout]
+REARRANGED: Layouts = (OperandLayout.OTHER, OperandLayout.OTHER)
 
 
 class OptionError(ValueError):

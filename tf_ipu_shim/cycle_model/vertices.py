@@ -249,6 +249,13 @@ def copy(chip: ChipSpec, size: int) -> int:
     return math.ceil(size / chip.memcpy_bytes_per_cycle)
 
 
-def rearrange(size: int, element_bytes: int) -> int:
-    """Returns the cycles of an element-by-element copy within a tile into another order."""
-    return math.ceil(size / min(8, element_bytes))
+def rearrange(chip: ChipSpec, size: int, element_bytes: int, channels: int) -> int:
+    """Returns the cycles of an element-by-element copy within a tile into another order.
+
+    Args:
+        channels: of the operands together, which say how well elements are grouped.
+
+    Source: poplin/ConvModel.cpp, lines 1306 to 1316 and 1464 to 1478.
+    """
+    grouped = channels % (2 if element_bytes >= 4 else 4) == 0
+    return math.ceil(size * 5 / (4 if grouped else 3) / min(chip.memcpy_bytes_per_cycle, element_bytes))

@@ -27,7 +27,7 @@ from tf_ipu_shim.memory_model.computations.fusions import (
     find_kernels,
 )
 from tf_ipu_shim.memory_model.computations.kinds import FREE, RANDOM, element_bytes, kind_and_sizes
-from tf_ipu_shim.memory_model.computations.layouts import PATH_LIMIT, Layouts, allocate, arranged_operands, mapped_like
+from tf_ipu_shim.memory_model.computations.layouts import PATH_LIMIT, Layouts, allocate, mapped_like, operand_layouts
 from tf_ipu_shim.memory_model.computations.library_names import library_names
 from tf_ipu_shim.memory_model.computations.matmul_passes import matmul_types
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction, find_outlined, outlined_calls_of
@@ -197,9 +197,9 @@ class ComputationClassifier:
         computation_name = self._names.name(
             fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together)
         )
-        arranged = arranged_operands(instruction, context.layouts)
+        layouts = operand_layouts(instruction, context.layouts)
         product = self._matmul_operand(instruction, kind, context)
-        return Computation(kind, computation_name, sizes, size, planning, product, arranged)
+        return Computation(kind, computation_name, sizes, size, planning, product, layouts)
 
     def name_of_instruction(self, instruction: Any, context: ComputationContext, owner: str) -> str:
         """Returns an instruction's name on the IPU, without a number; empty for a part of another."""
@@ -232,9 +232,9 @@ class ComputationClassifier:
             if source.opcode in ("dot", "convolution"):
                 operands = [by_id[operand_id] for operand_id in source.operand_ids]
                 kind, sizes = kind_and_sizes(source, operands, by_id)
-                arranged = arranged_operands(source, context.layouts)
+                layouts = operand_layouts(source, context.layouts)
                 size = element_bytes(source.shape)
-                return Computation(kind, "", sizes, size, self._planning(source), None, arranged)
+                return Computation(kind, "", sizes, size, self._planning(source), None, layouts)
             source = mapped_like(source, by_id)
         return None
 

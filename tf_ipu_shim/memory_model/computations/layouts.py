@@ -8,6 +8,7 @@ from collections.abc import Collection, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from tf_ipu_shim.cycle_model.planning import REARRANGED, OperandLayout
 from tf_ipu_shim.memory_model.computations.work import elements_of
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
 
@@ -75,11 +76,11 @@ def allocate(layouts: Layouts) -> None:
     """Allocates what the matmuls of a computation take: for those of the forward pass first."""
     products = [instruction for instruction in layouts.by_id.values() if instruction.opcode in PRODUCTS]
     for product in sorted(products, key=lambda product: is_gradient(product.metadata.op_name)):
-        arranged_operands(product, layouts)
+        operand_layouts(product, layouts)
 
 
-def arranged_operands(product: Any, layouts: Layouts) -> tuple[bool, bool]:
-    """Returns for each operand of a matmul or convolution whether it lies in the order that the units want."""
+def operand_layouts(product: Any, layouts: Layouts) -> tuple[OperandLayout, OperandLayout]:
+    """Returns how the operands of a matmul or convolution lie on the tiles."""
     if product.opcode == "convolution":
         numbers = product.convolution_dimension_numbers
         axes = numbers.input_feature_dimension, numbers.kernel_input_feature_dimension
@@ -87,24 +88,24 @@ def arranged_operands(product: Any, layouts: Layouts) -> tuple[bool, bool]:
         numbers = product.dot_dimension_numbers
         axes = max(numbers.lhs_contracting_dimensions), max(numbers.rhs_contracting_dimensions)
     else:
-        return False, False
+        return REARRANGED
     first, second = (layouts.by_id[operand_id] for operand_id in product.operand_ids[:2])
-    return is_arranged(first, axes[0], layouts), is_arranged(second, axes[1], layouts)
+    return layout_of(first, axes[0], layouts), layout_of(second, axes[1], layouts)
 
 
-def is_arranged(instruction: Any, axis: int, layouts: Layouts) -> bool:
-    """Returns whether neighbours along an axis of a tensor are neighbours on its tiles, as the units want them.
+def layout_of(instruction: Any, axis: int, layouts: Layouts) -> OperandLayout:
+    """Returns how a tensor lies on the tiles for a matmul that sums over an axis, whose neighbours it wants together.
 
     The axis is followed to where the tensor is made; views do not move elements.
     """
     origin = _origin(instruction, axis, layouts.by_id)
     if origin is None:
-        return False
+        return OperandLayout.OTHER
     made, axis = origin
     if not _is_allocated(made, layouts):
-        return axis == _neighbours(made, layouts)
+        return OperandLayout.ARRANGED if axis == _neighbours(made, layouts) else OperandLayout.OTHER
     key = layouts.keys.get(made.id, (layouts.computation, made.id))
-    return layouts.allocated.setdefault(key, axis) == axis
+    return OperandLayout.ALLOCATED if layouts.allocated.setdefault(key, axis) == axis else OperandLayout.OTHER
 
 
 def neighbours_of(instruction: Any, layouts: Layouts) -> int | None:
