@@ -237,20 +237,28 @@ def test_cycles_and_error_of_element_wise_work():
 
 
 def test_a_launch_counts_end_to_end():
-    made = capacity.estimate(program(), CHIPS["gc200"])
+    small = program(32 << 20)
+    made = capacity.estimate(small, CHIPS["gc200"])
     seconds = made.cycles / 1.33e9
     assert made.samples_per_second_end_to_end == pytest.approx(8 / (seconds + LAUNCH_SECONDS))
     assert made.launch_share == pytest.approx(LAUNCH_SECONDS / (seconds + LAUNCH_SECONDS))
     assert (made.regime_end_to_end, made.error_factor_end_to_end) == ("launch", BARS["launch"])
-    systems = capacity.systems_for([], ["gc200"], 1)
-    lines = capacity.to_text([program()], systems).splitlines()
+    systems = capacity.systems_for([], ["gc200", "bow"], 1)
+    lines = capacity.to_text([small], systems).splitlines()
     (told,) = [line for line in lines if "launches dominate" in line]
+    assert told.startswith("  On gc200, bow launches dominate: 9")
     wanted = int(re.search(r"Run ([\d,]+) steps", told)[1].replace(",", ""))
     step = made.cycles_per_step / 1.33e9
     assert LAUNCH_SECONDS / (LAUNCH_SECONDS + wanted * step) == pytest.approx(0.1, rel=0.01)
-    (record,) = capacity.to_records([program()], systems)["programs"][0]["systems"]
+    record, _ = capacity.to_records([small], systems)["programs"][0]["systems"]
     assert record["items_per_second_end_to_end"] == made.samples_per_second_end_to_end
     assert record["end_to_end_factor"] == [1 / BARS["launch"], BARS["launch"]]
+
+
+def test_a_toy_gets_no_advice_on_launches():
+    systems = capacity.systems_for([], ["gc200", "bow"], 1)
+    assert capacity.estimate(program(), CHIPS["gc200"]).launch_share > 0.9
+    assert "dominate" not in capacity.to_text([program()], systems)
 
 
 @pytest.mark.parametrize("chip, gigabits", [("gc2", 33), ("gc200", 44), ("bow", 44), ("c600", 66)])

@@ -9,7 +9,8 @@ import pytest
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, phases_of, plan_matmul, timeline_of, vertices
 from tf_ipu_shim.cycle_model.library_vertices import reduce
 from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES, units_of, vertex_cycles
-from tf_ipu_shim.cycle_model.phases import reductions_in_stretch, spread
+from tf_ipu_shim.cycle_model.phase import spread
+from tf_ipu_shim.cycle_model.phases import reductions_in_stretch
 from tf_ipu_shim.cycle_model.sizes import (
     SIZES_OF_KIND,
     CollectiveSizes,

@@ -98,14 +98,8 @@ def test_a_function_with_nothing_to_replace_is_returned():
 def normalised(x, with_newer=False):
     image, ones = tf.reshape(x, [2, 2, 2, 3]), tf.ones([3])
     result = ops.FusedBatchNormV3(x=image, scale=ones, offset=ones, mean=ones, variance=ones)
-    gradients = ops.FusedBatchNormGradV3(
-        y_backprop=result.y,
-        x=image,
-        scale=ones,
-        reserve_space_1=result.reserve_space_1,
-        reserve_space_2=result.reserve_space_2,
-        reserve_space_3=result.reserve_space_3,
-    )
+    reserved = {f"reserve_space_{number}": getattr(result, f"reserve_space_{number}") for number in (1, 2, 3)}
+    gradients = ops.FusedBatchNormGradV3(y_backprop=result.y, x=image, scale=ones, **reserved)
     kept = (result.reserve_space_3,) if with_newer else ()
     return (result.y, result.batch_mean, gradients.x_backprop, gradients.scale_backprop, *kept)
 

@@ -102,10 +102,10 @@ def test_assertions_on_compute_sets(helper):
 def test_assertions_on_memory(helper):
     run(1)
     report = pva.openReport(helper.find_report())
-    # The argument; the product, over which the ReLU is written; on each of four tiles, while it is made, a row of eight
-    # numbers, as many coefficients for each of 16 units, and their sums.
-    temporaries = 4 * (8 + 8 * 16 + 16)
-    total = X.nbytes + 4 * 4 * 4 + 4 * temporaries
+    # The argument; the product, over which the ReLU is written; while it is made, on the tile that has both operands,
+    # four rows of eight numbers, as many coefficients for each of 16 units, and their sums.
+    temporaries = 4 * (4 * 8 + 8 * 16 + 4 * 16)
+    total = X.nbytes + 4 * 4 * 4 + temporaries
     CASE.assert_total_tile_memory(report, total)
     CASE.assert_max_tile_memory(report, 128 + temporaries)
     CASE.assert_each_tile_memory_is_less_than(report, 128 + temporaries)

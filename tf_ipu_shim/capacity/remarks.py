@@ -5,30 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tf_ipu_shim.capacity.estimate import Estimate
-from tf_ipu_shim.machine.launches import DOMINATES, steps_for
+from tf_ipu_shim.machine.launches import DOMINATES, MOST_STEPS, steps_for
 from tf_ipu_shim.machine.memory import Verdict
 from tf_ipu_shim.machine.memory.out_of_memory import fullest_tile_sentence
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 
 def limits(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]:
-    """Returns the systems on which launches or the host link dominate, with the actions that help."""
+    """Returns the systems on which launches or the host link dominate, with the actions that help, once each.
+
+    A program that would need more than `MOST_STEPS` a run is too small for its launches to matter.
+    """
     lines = []
-    for chip, result in {result.chip.name: result for result in estimates}.items():
-        if result.launch_share >= DOMINATES:
-            steps = steps_for(result.chip.seconds(result.cycles_per_step))
-            how = "set steps_per_execution in compile()" if program.is_keras else "put them into ipu.loops.repeat()"
-            lines.append(
-                f"  On {chip} launches dominate: {100 * result.launch_share:.0f} % of a run. Run {steps:,} steps at a "
-                f"time: {how}."
-            )
-        if result.host_share >= DOMINATES:
-            lines.append(
-                f"  On {chip} input and output dominate: {100 * result.host_share:.0f} % of the cycles. Feed smaller "
-                "dtypes (uint8, float16), or overlap the copies: io_tiles.num_io_tiles and "
-                "io_tiles.place_ops_on_io_tiles."
-            )
+    results = list({result.chip.name: result for result in estimates}.values())
+    steps = {result.chip.name: steps_for(result.chip.seconds(result.cycles_per_step)) for result in results}
+    launched = [
+        result for result in results if result.launch_share >= DOMINATES and steps[result.chip.name] <= MOST_STEPS
+    ]
+    if launched:
+        how = "set steps_per_execution in compile()" if program.is_keras else "put them into ipu.loops.repeat()"
+        most = max(steps[result.chip.name] for result in launched)
+        share = _percent([result.launch_share for result in launched])
+        lines.append(f"  {_on(launched)} launches dominate: {share} of a run. Run {most:,} steps at a time: {how}.")
+    if fed := [result for result in results if result.host_share >= DOMINATES]:
+        lines.append(
+            f"  {_on(fed)} input and output dominate: {_percent([result.host_share for result in fed])} of the cycles. Feed "
+            "smaller dtypes (uint8, float16), or overlap the copies: io_tiles.num_io_tiles and "
+            "io_tiles.place_ops_on_io_tiles."
+        )
     return lines
+
+
+def _on(estimates: Sequence[Estimate]) -> str:
+    return f"On {', '.join(result.chip.name for result in estimates)}"
+
+
+def _percent(shares: Sequence[float]) -> str:
+    least, most = (f"{100 * share:.0f}" for share in (min(shares), max(shares)))
+    return f"{least} %" if least == most else f"{least} to {most} %"
 
 
 def closest(estimates: Sequence[Estimate]) -> list[str]:

@@ -114,18 +114,10 @@ def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -
 
 def _ipu_record(ipu: IpuPlan) -> dict[str, object]:
     return {
-        "ipu": ipu.ipu,
-        "peak_bytes": ipu.peak_bytes,
-        "limit_bytes": ipu.limit_bytes,
-        "fits": ipu.fits,
-        "verdict": ipu.verdict.value,
-        "expected_tile_bytes": ipu.expected_tile_bytes,
+        **ipu.figures(),
         "tile_error_factor": PEAK_ERROR_FACTOR,
-        "code_bytes": ipu.code_bytes,
         "code_error_factor": CODE_ERROR_FACTOR,
         "library_bytes": ipu.library_tile_bytes * len(ipu.tile_bytes),
-        "always_live_bytes": ipu.always_live_bytes,
-        "not_always_live_bytes": ipu.not_always_live_bytes,
         "variable_bytes": sum(ipu.categories[kind] for kind in ("weight", "optimizer_state", "accumulator")),
     }
 

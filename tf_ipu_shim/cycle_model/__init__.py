@@ -9,6 +9,8 @@ library_vertices  cycles of reductions, slices, pooling, random numbers and othe
 matmuls       matmuls and convolutions: how they are split over tiles, and the cycles of that
 code_counts   what needs code: compute sets, exchanges, messages, vertex types
 library_calls temporary memory of matmuls, and which matmul computed a tensor
+phase         a sync, exchange or compute set, and how tensors are spread over tiles
+lookups       gathers, scatters and slices as phases
 phases        a computation as syncs, exchanges and compute sets of one IPU
 entry         a node of the timeline
 io_overlap    feed copies that overlap with an iteration
@@ -26,7 +28,8 @@ from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
 from tf_ipu_shim.cycle_model.error_factors import ERROR_FACTORS
 from tf_ipu_shim.cycle_model.library_calls import largest_call, matmul_of, with_library_and_code
 from tf_ipu_shim.cycle_model.matmuls import MatmulPlan, plan_matmul
-from tf_ipu_shim.cycle_model.phases import Phase, phases_of
+from tf_ipu_shim.cycle_model.phase import Phase
+from tf_ipu_shim.cycle_model.phases import phases_of
 from tf_ipu_shim.cycle_model.planning import MatmulOptions, OptionError
 from tf_ipu_shim.cycle_model.timeline import Timeline, timeline_of
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
-from tf_ipu_shim.cycle_model.phases import MINIMUM_BYTES_PER_TILE, phases_of
+from tf_ipu_shim.cycle_model.phase import MINIMUM_BYTES_PER_TILE
+from tf_ipu_shim.cycle_model.phases import phases_of
 from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ExchangeSizes
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.code import MESSAGES_OF_EXCHANGE, CodeCounts

@@ -6,7 +6,7 @@ import dataclasses
 from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model.computation import Computation
-from tf_ipu_shim.cycle_model.phases import Phase
+from tf_ipu_shim.cycle_model.phase import Phase
 from tf_ipu_shim.machine.memory.description import Block
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry
-from tf_ipu_shim.cycle_model.phases import Phase, phases_of
+from tf_ipu_shim.cycle_model.phase import Phase
+from tf_ipu_shim.cycle_model.phases import phases_of
 from tf_ipu_shim.cycle_model.sizes import FeedSizes
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step

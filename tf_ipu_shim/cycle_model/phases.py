@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from tf_ipu_shim.cycle_model import library_vertices, vertices
+from tf_ipu_shim.cycle_model import library_vertices, lookups, vertices
 from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES, MatmulPlan, plan_matmul
+from tf_ipu_shim.cycle_model.phase import Phase, Spread, compute_phase, exchange_phases, spread
 from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
     ElementCount,
     ElementwiseSizes,
     FeedSizes,
-    GatherSizes,
     HostSizes,
     MatmulSizes,
     NormSizes,
     RandomSizes,
     ReduceSizes,
     SortSizes,
-    UpdateSizes,
     UserOpSizes,
     WindowSizes,
 )
@@ -31,57 +29,6 @@ from tf_ipu_shim.machine.chips import ChipSpec
 
 HOST_SYNC_SECONDS = 0.363e-6
 """A sync with the host, from the host sync latency test."""
-GRAIN_BYTES = 8
-"""Least bytes of a tensor on a tile; PopLibs' linear mapping gives a tile at least 128 if there is that much."""
-MINIMUM_BYTES_PER_TILE = 128
-
-
-class Phase(NamedTuple):
-    """One sync, exchange or compute set of an IPU.
-
-    Args:
-        kind: `"sync"`, `"exchange"` (between the tiles), `"compute"`, `"host"` (a stream copy), `"links"`.
-        name: of the compute set or copy, behind the computation's own name.
-        total: cycles of all tiles together; a compute set's balance is `total / (tiles * cycles)`.
-        bytes: that are moved, over all tiles.
-        vertex: type of its vertices; empty if there are none.
-        vertices: how many there are.
-        temporary_bytes: that the IPU needs meanwhile, over all tiles, in addition to the tensors.
-    """
-
-    kind: str
-    name: str
-    cycles: int
-    tiles: int
-    total: int = 0
-    bytes: int = 0
-    vertex: str = ""
-    vertices: int = 0
-    temporary_bytes: int = 0
-
-
-class Spread(NamedTuple):
-    """How a tensor is distributed over tiles."""
-
-    tiles: int
-    most: int
-
-
-def spread(chip: ChipSpec, elements: int, element_bytes: int) -> Spread:
-    """Returns the linear tile mapping: equal pieces of at least 128 bytes, in steps of 8.
-
-    Example:
-        >>> from tf_ipu_shim.machine.chips import CHIPS
-        >>> spread(CHIPS["gc200"], 1024, 4)
-        Spread(tiles=32, most=32)
-    """
-    if elements <= 0:
-        return Spread(0, 0)
-    size = elements * element_bytes
-    share = -(-size // chip.tiles)
-    piece = max(MINIMUM_BYTES_PER_TILE, -(-share // GRAIN_BYTES) * GRAIN_BYTES)
-    most = max(1, min(elements, piece // element_bytes))
-    return Spread(-(-elements // most), most)
 
 
 def phases_of(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
@@ -101,20 +48,6 @@ def phases_of(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
 @functools.lru_cache(maxsize=16384)
 def _phases(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
     return _OF_KIND[computation.kind](computation, computation.sizes, chip)
-
-
-def _compute(cycles: int, where: Spread, elements: int, vertex: str) -> Phase:
-    """Returns a compute set whose cycles grow with elements per tile; the last tile may have fewer."""
-    share = elements / (where.tiles * where.most) if where.tiles else 0
-    total = round(cycles * where.tiles * share)
-    return Phase("compute", "", cycles, where.tiles, total, vertex=vertex, vertices=where.tiles)
-
-
-def _exchange(name: str, chip: ChipSpec, received: int, tiles: int, total: int | None = None) -> list[Phase]:
-    """Returns a sync, and an exchange in which the busiest tile receives this many bytes."""
-    cycles = -(-received // chip.exchange_bytes_per_cycle)
-    moved = received * tiles if total is None else total
-    return [Phase("sync", "", SYNC_CYCLES, chip.tiles), Phase("exchange", name, cycles, tiles, cycles * tiles, moved)]
 
 
 def matmul_plan(computation: Computation, chip: ChipSpec) -> MatmulPlan | None:
@@ -145,7 +78,7 @@ def _product(computation: Computation, sizes: MatmulSizes, chip: ChipSpec) -> tu
     units = Phase("compute", "/Convolve", cycles, tiles, total, 0, vertex, tiles, plan.temporary_bytes * tiles)
     phases = [Phase("sync", "", plan.serial * SYNC_CYCLES, chip.tiles), operands, units]
     if plan.reduce:
-        phases.extend(_exchange("/Reduce", chip, plan.received_bytes, tiles))
+        phases.extend(exchange_phases("/Reduce", chip, plan.received_bytes, tiles))
         total = round(plan.reduce * tiles * plan.busy_share)
         vertex = "popops::ReducePartialsEqualSize"
         phases.append(Phase("compute", "/Reduce", plan.reduce, tiles, total, vertex=vertex, vertices=tiles))
@@ -161,9 +94,9 @@ def _elementwise(computation: Computation, sizes: ElementwiseSizes, chip: ChipSp
     cycles = vertices.elementwise(chip, where.most, sizes.operation, sizes.dtype, sizes.form, sizes.row)
     phases: list[Phase] = []
     if sizes.broadcast:  # each tile needs the part that its numbers meet
-        phases.extend(_exchange("", chip, min(sizes.broadcast, where.most) * size, where.tiles))
+        phases.extend(exchange_phases("", chip, min(sizes.broadcast, where.most) * size, where.tiles))
     vertex = "popops::BinaryOp1D" if sizes.operands > 1 else "popops::UnaryOp1D"
-    phases.append(_compute(cycles, where, elements, vertex))
+    phases.append(compute_phase(cycles, where, elements, vertex))
     return tuple(phases)
 
 
@@ -173,7 +106,7 @@ def _cast(computation: Computation, sizes: CastSizes, chip: ChipSpec) -> tuple[P
         return ()
     where = spread(chip, elements, max(vertices.bytes_of(before), vertices.bytes_of(after)))
     cycles = vertices.cast(chip, where.most, before, after)
-    return (_compute(cycles, where, elements, "popops::Cast1DSingleWorker"),)
+    return (compute_phase(cycles, where, elements, "popops::Cast1DSingleWorker"),)
 
 
 def _reduce(computation: Computation, sizes: ReduceSizes, chip: ChipSpec) -> tuple[Phase, ...]:
@@ -238,7 +171,7 @@ def _stage(
     cycles = library_vertices.reduce(chip, where.most, partials, dtype, adds=adds)
     summed = Phase("compute", f"{name}/{below}/Reduce", cycles, where.tiles, cycles * where.tiles,
                    vertex="popops::Reduce", vertices=where.tiles)  # fmt: skip
-    return [*_exchange(name, chip, where.most * partials * size, where.tiles), summed]
+    return [*exchange_phases(name, chip, where.most * partials * size, where.tiles), summed]
 
 
 def _all_cycles(phases: Sequence[Phase]) -> int:
@@ -279,80 +212,9 @@ def _window(computation: Computation, sizes: WindowSizes, chip: ChipSpec) -> tup
     channels = min(channels, where.most)
     cycles = library_vertices.pooling(chip, -(-where.most // channels), channels, window, vertices.float_of(size), kind)
     # The windows' edges come from other tiles.
-    phases = _exchange("", chip, where.most * size * min(window, 2), where.tiles)
+    phases = exchange_phases("", chip, where.most * size * min(window, 2), where.tiles)
     vertex = {"max": "MaxPooling", "sum": "SumPooling", "max_grad": "MaxPoolingGrad"}[kind]
-    return (*phases, _compute(cycles, where, result_elements, f"popnn::{vertex}"))
-
-
-def _gather(computation: Computation, sizes: GatherSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    result_elements, table, row, is_slice = sizes
-    if not result_elements:
-        return ()
-    size = computation.element_bytes
-    where = spread(chip, result_elements, size)
-    cycles, part, copied = _split_lookup(chip, result_elements, table, row, size)
-    if is_slice:  # each tile copies from its part
-        cycles = library_vertices.dynamic_slice(chip, where.most, vertices.float_of(size) if size > 1 else "bool")
-        part, copied = where, ()
-    vertex = "popops::DynamicSlice1D" if is_slice else "popops::MultiSlice"
-    return (
-        *copied,
-        Phase("compute", "", cycles, part.tiles, cycles * part.tiles, vertex=vertex, vertices=part.tiles),
-        *_exchange("", chip, where.most * size, where.tiles),
-    )
-
-
-def _split_lookup(chip: ChipSpec, elements: int, table: int, row: int, size: int) -> tuple[int, Spread, Any]:
-    """Returns cycles, tiles and table copies of the fastest split of a lookup (popops/DynamicSlice.cpp:4350)."""
-    plans = []
-    for parts in (1 << power for power in range(chip.tiles.bit_length())):
-        within = dataclasses.replace(chip, tiles=chip.tiles // parts)
-        cycles, where = _look_up(within, -(-elements // parts), table, row, size, writes=False)
-        copied = _exchange("", chip, where.most * size, where.tiles * parts) if parts > 1 else ()
-        if parts == 1 or where.most * size <= chip.bytes_per_tile // 4:
-            plans.append((cycles, Spread(where.tiles * parts, where.most), copied))
-    return min(plans, key=lambda plan: plan[0] + sum(phase.cycles for phase in plan[2]))
-
-
-def _look_up(
-    chip: ChipSpec, elements: int, table: int, row: int, size: int, writes: bool, adds: bool = False
-) -> tuple[int, Spread]:
-    """Returns the cycles of a lookup on a tile, and the tiles of the table.
-
-    The table's rows are divided over tiles, and their columns if there are fewer rows than tiles. Each tile looks at
-    all offsets, which its workers share; those that it has are as many as for evenly distributed offsets.
-    Source: popops/DynamicSlice.cpp:4356 to 4384.
-    """
-    row = max(1, min(row or max(1, 128 // size), elements))
-    entries, offsets = max(1, table // row), -(-elements // row)
-    grain = max(1, GRAIN_BYTES // size)
-    columns = max(1, min(chip.tiles // min(entries, chip.tiles), row // grain))
-    parts = min(entries, chip.tiles // columns)
-    each = -(-offsets // chip.worker_contexts)
-    in_range = math.ceil(each / parts)
-    dtype = vertices.float_of(size) if size > 1 else "bool"
-    if adds:
-        cycles = library_vertices.multi_update_add(chip, each, -(-row // columns), dtype, in_range)
-    else:
-        cycles = library_vertices.multi_slice(chip, each, -(-row // columns), dtype, in_range, writes)
-    return cycles, Spread(parts * columns, -(-table // (parts * columns)))
-
-
-def _update(computation: Computation, sizes: UpdateSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    written, table, row, is_slice, adds = sizes
-    if not written:
-        return ()
-    size = computation.element_bytes
-    where = spread(chip, written, size)
-    if is_slice:
-        cycles = library_vertices.dynamic_slice(chip, where.most, vertices.float_of(size) if size > 1 else "bool")
-    else:
-        cycles, where = _look_up(chip, written, max(table, written), row, size, writes=True, adds=adds)
-    vertex = f"popops::{'DynamicUpdateSlice1D' if is_slice else 'MultiUpdateAdd' if adds else 'MultiUpdate'}"
-    received = spread(chip, written, size).most * size
-    phases = _exchange("", chip, received, where.tiles)
-    return (*phases, Phase("compute", "", cycles, where.tiles, cycles * where.tiles, vertex=vertex,
-                           vertices=where.tiles))  # fmt: skip
+    return (*phases, compute_phase(cycles, where, result_elements, f"popnn::{vertex}"))
 
 
 def _norm(computation: Computation, sizes: NormSizes, chip: ChipSpec) -> tuple[Phase, ...]:
@@ -374,7 +236,7 @@ def _norm(computation: Computation, sizes: NormSizes, chip: ChipSpec) -> tuple[P
     return (
         Phase("sync", "", merged["sync"], chip.tiles),
         Phase("exchange", "", merged["exchange"], where.tiles, merged["exchange"] * where.tiles, moved),
-        _compute(cycles, where, elements, "popops::BroadcastVectorInner1D"),
+        compute_phase(cycles, where, elements, "popops::BroadcastVectorInner1D"),
     )
 
 
@@ -388,7 +250,7 @@ def _copy(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tupl
         return ()
     where = spread(chip, elements, computation.element_bytes)
     cycles = vertices.copy(chip, where.most * computation.element_bytes)
-    return (_compute(cycles, where, elements, "poplar_rt::Copy"),)
+    return (compute_phase(cycles, where, elements, "poplar_rt::Copy"),)
 
 
 def _random(computation: Computation, sizes: RandomSizes, chip: ChipSpec) -> tuple[Phase, ...]:
@@ -399,7 +261,7 @@ def _random(computation: Computation, sizes: RandomSizes, chip: ChipSpec) -> tup
     dtype = dtype or vertices.float_of(computation.element_bytes)
     cycles = library_vertices.random_numbers(chip, where.most, dtype, distribution)
     vertex = "".join(word.title() for word in distribution.split("_"))
-    return (_compute(cycles, where, elements, f"poprand::{vertex}"),)
+    return (compute_phase(cycles, where, elements, f"poprand::{vertex}"),)
 
 
 def _sort(computation: Computation, sizes: SortSizes, chip: ChipSpec) -> tuple[Phase, ...]:
@@ -421,7 +283,7 @@ def _sort(computation: Computation, sizes: SortSizes, chip: ChipSpec) -> tuple[P
         Phase("sync", "", SYNC_CYCLES * far, chip.tiles),
         Phase("exchange", "", -(-received // chip.exchange_bytes_per_cycle) * far, where.tiles, 0,
               received * where.tiles * far),
-        _compute(cycles, where, elements, "popops::CompareAndSwapAtDistance"),
+        compute_phase(cycles, where, elements, "popops::CompareAndSwapAtDistance"),
     )  # fmt: skip
 
 
@@ -431,7 +293,7 @@ def _other(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tup
         return ()
     where = spread(chip, elements, computation.element_bytes)
     dtype = vertices.float_of(computation.element_bytes)
-    return (_compute(vertices.elementwise(chip, where.most, "exponent", dtype), where, elements, "other"),)
+    return (compute_phase(vertices.elementwise(chip, where.most, "exponent", dtype), where, elements, "other"),)
 
 
 def host_cycles(chip: ChipSpec, size: int) -> int:
@@ -457,7 +319,7 @@ def _feed(computation: Computation, sizes: FeedSizes, chip: ChipSpec) -> tuple[P
     if not host:
         return ()
     name = "/infeed/inter-tileset-copy" if size > 0 else "/inter-tileset-copy"
-    exchange = _exchange(name, chip, -(-abs(size) // tiles), tiles, abs(size))
+    exchange = exchange_phases(name, chip, -(-abs(size) // tiles), tiles, abs(size))
     return (*host, *exchange) if size > 0 else (*exchange, *host)
 
 
@@ -466,7 +328,7 @@ def _user_op(computation: Computation, sizes: UserOpSizes, chip: ChipSpec) -> tu
     phases: list[Phase] = []
     for step in sizes.steps:
         if step.kind == "exchange":
-            sync, exchange = _exchange(step.name, chip, step.received, step.tiles, step.bytes)
+            sync, exchange = exchange_phases(step.name, chip, step.received, step.tiles, step.bytes)
             phases.append(sync._replace(name=step.name, cycles=round(sync.cycles * step.times)))
             cycles = round(exchange.cycles * step.times)
             phases.append(exchange._replace(cycles=cycles, total=cycles * step.tiles))
@@ -484,8 +346,8 @@ _OF_KIND: dict[str, Callable[[Computation, Any, ChipSpec], tuple[Phase, ...]]] =
     "cast": _cast,
     "reduce": _reduce,
     "window": _window,
-    "gather": _gather,
-    "update": _update,
+    "gather": lookups.gather,
+    "update": lookups.update,
     "norm": _norm,
     "copy": _copy,
     "random": _random,

@@ -15,7 +15,8 @@ from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
 from tf_ipu_shim.cycle_model.io_overlap import OverlappedTransfers
 from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
-from tf_ipu_shim.cycle_model.phases import Phase, phases_of
+from tf_ipu_shim.cycle_model.phase import Phase
+from tf_ipu_shim.cycle_model.phases import phases_of
 from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ExchangeSizes
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import ChipSpec

@@ -10,6 +10,8 @@ DOMINATES = 0.5
 """A program is bound by launches, or by the host link, if these are at least this part of its time."""
 ACCEPTABLE = 0.1
 """The part of a run that its launch may have, in advice."""
+MOST_STEPS = 1000
+"""Steps of a run that advice asks for at most: an epoch of a small data set, as in Graphcore's tutorials."""
 
 
 def steps_for(step_seconds: float) -> int:

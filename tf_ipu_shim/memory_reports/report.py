@@ -137,21 +137,13 @@ def _ipu_report(ipu: int, physical: int, programs: list[MemoryPlan], library: An
 
 def _plan_dict(plan: IpuPlan) -> dict[str, Any]:
     return {
-        "ipu": plan.ipu,
-        "always_live_bytes": plan.always_live_bytes,
-        "not_always_live_bytes": plan.not_always_live_bytes,
-        "peak_bytes": plan.peak_bytes,
-        "limit_bytes": plan.limit_bytes,
+        **plan.figures(),
         "percent": round(plan.percent, 3),
-        "fits": plan.fits,
-        "verdict": plan.verdict.value,
-        "expected_tile_bytes": plan.expected_tile_bytes,
         "peak_error_factor": PEAK_ERROR_FACTOR,
         "largest_step": plan.largest_step,
         "categories": dict(plan.categories),
         "remote": dict(plan.remote),
         "library_call": plan.library and {**plan.library._asdict(), "error_factor": LIBRARY_ERROR_FACTOR},
-        "code_bytes": plan.code_bytes,
         "always_live_with_code_bytes": plan.always_live_bytes + plan.code_bytes,
         "library_tile_bytes": plan.library_tile_bytes,
         "code": _code_dict(plan.code) if plan.code else None,

@@ -16,6 +16,7 @@ from tf_ipu_shim.machine.memory import (
 )
 from tf_ipu_shim.machine.memory.byte_text import format_bytes, format_percent
 from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR, Verdict
+from tf_ipu_shim.machine.number_ranges import format_ranges
 from tf_ipu_shim.memory_reports.records import NOT_MODELLED, NOT_MODELLED_WITH_CODE, DeviceReport, IpuReport, ReportData
 
 WIDTH = 100
@@ -60,21 +61,21 @@ def render_text(report: ReportData, top: int = TOP, verbose: bool = False) -> st
 
 def verdict(report: ReportData) -> str:
     """Returns in one sentence whether all programs fit, and how full the fullest IPU is."""
-    used = [(device, ipu) for device in report.devices for ipu in device.ipus if ipu.modelled is not None]
+    used = [(device, ipu.ipu, ipu.modelled) for device in report.devices for ipu in device.ipus if ipu.modelled]
     if not used:
         return "no program."
     too_large, close = (_programs(report, one) for one in (Verdict.DOES_NOT_FIT, Verdict.CLOSE))
     if too_large:
         return f"does NOT fit: {too_large}."
-    device, ipu = max(used, key=lambda pair: pair[1].modelled.used_percent if pair[1].modelled else 0)
+    device, ipu, plan = max(used, key=lambda one: one[2].used_percent)
     several = len({id(plan) for device in report.devices for plan in device.programs}) > 1
     where = f" of {device.name}" if len(report.devices) > 1 else ""
     if close:
         return (
-            f"close, with library temporaries: {close}. Without them, the fullest IPU, {ipu.ipu}{where}, needs "
-            f"{_share(ipu)}."
+            f"close, with library temporaries: {close}. Without them, the fullest IPU, {ipu}{where}, needs "
+            f"{_share(plan)}."
         )
-    return f"{'all fit' if several else 'fits'}. The fullest IPU, {ipu.ipu}{where}, needs {_share(ipu)}."
+    return f"{'all fit' if several else 'fits'}. The fullest IPU, {ipu}{where}, needs {_share(plan)}."
 
 
 def _programs(report: ReportData, verdict: Verdict) -> str:
@@ -83,9 +84,7 @@ def _programs(report: ReportData, verdict: Verdict) -> str:
     return ", ".join(dict.fromkeys(programs))
 
 
-def _share(ipu: IpuReport) -> str:
-    plan = ipu.modelled
-    assert plan is not None
+def _share(plan: IpuPlan) -> str:
     return f"{format_bytes(plan.used_bytes)} of {format_bytes(plan.limit_bytes)} ({format_percent(plan.used_percent)})"
 
 
@@ -104,7 +103,7 @@ def _overview(device: DeviceReport, top: int) -> list[str]:
     shown, remaining = _fullest(device.ipus, top)
     lines += ["Modelled: memory of the largest program at its largest step.", *_format_ipus(shown)]
     if remaining:
-        least, *_, most = sorted([*remaining, remaining[0]], key=_percent)
+        least, most = remaining[-1], remaining[0]
         lines.append(f"  and {_count(len(remaining), 'IPU')} with {_share(least)} to {_share(most)}")
     every = "" if len(plans) == 1 else f" on the {len(plans)} IPUs together"
     total = sum(plan.used_bytes for plan in plans)
@@ -114,16 +113,12 @@ def _overview(device: DeviceReport, top: int) -> list[str]:
     return lines + _format_allocations(plans, top)
 
 
-def _fullest(ipus: Sequence[IpuReport], top: int) -> tuple[list[IpuReport], list[IpuReport]]:
-    """Returns the IPUs of the first screen and the others, which programs use."""
+def _fullest(ipus: Sequence[IpuReport], top: int) -> tuple[list[IpuReport], list[IpuPlan]]:
+    """Returns the IPUs of the first screen, and the plans of the others, fullest first."""
     if len(ipus) <= _MOST_ROWS:
         return list(ipus), []
-    used = sorted((ipu for ipu in ipus if ipu.modelled is not None), key=lambda ipu: -_percent(ipu))
-    return used[:top], used[top:]
-
-
-def _percent(ipu: IpuReport) -> float:
-    return ipu.modelled.used_percent if ipu.modelled is not None else 0.0
+    used = sorted(((ipu, ipu.modelled) for ipu in ipus if ipu.modelled), key=lambda pair: -pair[1].used_percent)
+    return [ipu for ipu, _ in used[:top]], [plan for _, plan in used[top:]]
 
 
 def _format_ipus(ipus: Iterable[IpuReport]) -> list[str]:
@@ -242,7 +237,7 @@ def _format_allocations(plans: Sequence[IpuPlan], top: int) -> list[str]:
     largest = sorted(rows.items(), key=lambda row: -row[0].bytes)[:top]
     table = [["IPU", "size", "kind", "name", "line"]]
     for owner, on in largest:
-        table.append([_ranges([plan.ipu for plan in on]), format_bytes(owner.bytes), *_named(owner)])
+        table.append([format_ranges([plan.ipu for plan in on]), format_bytes(owner.bytes), *_named(owner)])
     return _format_table(table, left_aligned={2, 3, 4})
 
 
@@ -254,22 +249,6 @@ def _format_rows(owners: Iterable[tuple[IpuPlan, Owner]]) -> list[str]:
 
 def _named(owner: Owner) -> list[str]:
     return [owner.kind.replace("_", " "), owner.name, owner.line or ""]
-
-
-def _ranges(ipu_ids: Sequence[int]) -> str:
-    """Returns numbers with runs of neighbours joined.
-
-    Example:
-        >>> _ranges([0, 1, 2, 5])
-        '0-2, 5'
-    """
-    runs: list[list[int]] = []
-    for ipu_id in sorted(ipu_ids):
-        if runs and ipu_id == runs[-1][-1] + 1:
-            runs[-1].append(ipu_id)
-        else:
-            runs.append([ipu_id])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tf_ipu_shim.machine import ipu_model, selection
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.environment import engine_options, flags, sdk_environment
 from tf_ipu_shim.machine.ids import Device
+from tf_ipu_shim.machine.number_ranges import format_ranges
 from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.machine.sharing.attach import Attachment
 from tf_ipu_shim.machine.systems import PoplarDevice, System
@@ -180,7 +181,7 @@ class IpuDevice:
         from tensorflow.compat.v2 import errors
 
         holders = attach.in_use(self._system)
-        ids = _ranges([device.id for device in self._candidates])
+        ids = format_ranges([device.id for device in self._candidates], " to ")
         error: Exception = errors.InternalError(
             None,
             None,
@@ -204,10 +205,11 @@ def _describe_holders(holders: Mapping[int, attach.Holder]) -> str:
     for ipu, holder in sorted(holders.items()):
         by_process.setdefault(holder.pid, []).append(ipu)
     commands = {holder.pid: _shortened(holder.command) for holder in holders.values()}
+    ranges = {pid: format_ranges(ipus, " to ") for pid, ipus in by_process.items()}
     return (
         "; ".join(
-            f"IPU {_ranges(ipus)} by {'this ' * (pid == os.getpid())}process {pid} ({commands[pid] or 'unknown'})"
-            for pid, ipus in by_process.items()
+            f"IPU {ipus} by {'this ' * (pid == os.getpid())}process {pid} ({commands[pid] or 'unknown'})"
+            for pid, ipus in ranges.items()
         )
         or "none any more"
     )
@@ -228,17 +230,6 @@ def _advice(holders: Mapping[int, attach.Holder]) -> str:
         "Let the process that holds them end, ask for fewer IPUs, choose others with `select_ipus`, or wait for "
         "them with device_connection.type = DeviceConnectionType.ON_DEMAND."
     )
-
-
-def _ranges(ids: Sequence[int]) -> str:
-    """Formats sorted numbers with ranges: "0 to 15, 24"."""
-    runs: list[list[int]] = []
-    for id_ in sorted(ids):
-        if runs and id_ == runs[-1][-1] + 1:
-            runs[-1].append(id_)
-        else:
-            runs.append([id_])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def _chip(system_chip: ChipSpec, options: Any, connection: int) -> ChipSpec:

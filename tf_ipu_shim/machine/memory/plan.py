@@ -165,6 +165,11 @@ class IpuPlan:
         """Code of all tiles; 0 if not requested."""
         return self.code_tile_bytes * sum(tiles for _, tiles in self.tile_runs)
 
+    def figures(self) -> dict[str, object]:
+        """Returns the figures that all reports in JSON have."""
+        names = "ipu always_live_bytes not_always_live_bytes peak_bytes limit_bytes fits expected_tile_bytes code_bytes"
+        return {**{name: getattr(self, name) for name in names.split()}, "verdict": self.verdict.value}
+
     @property
     def used_bytes(self) -> int:
         """Peak with the code of all tiles, as far as it was requested."""

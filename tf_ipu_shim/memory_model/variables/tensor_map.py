@@ -11,7 +11,7 @@ from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
-from tf_ipu_shim.cycle_model.phases import spread
+from tf_ipu_shim.cycle_model.phase import spread
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensor, stage_computation

@@ -143,12 +143,8 @@ def _user_op(library: _Library, inputs: int, gradient_size: int) -> Any:
 
 
 def _library_attributes(library: _Library) -> dict[str, str]:
-    return {
-        "library_path": library.path,
-        "library_digest": library.digest,
-        "gp_path": library.gp_path,
-        "op_name": library.op_name,
-    }
+    path, digest = library.path, library.digest
+    return {"library_path": path, "library_digest": digest, "gp_path": library.gp_path, "op_name": library.op_name}
 
 
 @ops.RegisterGradient(vocabulary.STATELESS_USER_OP)

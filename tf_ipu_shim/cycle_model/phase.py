@@ -1,0 +1,74 @@
+"""A phase of one IPU, and how tensors are spread over its tiles."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
+from tf_ipu_shim.machine.chips import ChipSpec
+
+GRAIN_BYTES = 8
+"""Least bytes of a tensor on a tile; PopLibs' linear mapping gives a tile at least 128 if there is that much."""
+MINIMUM_BYTES_PER_TILE = 128
+
+
+class Phase(NamedTuple):
+    """One sync, exchange or compute set of an IPU.
+
+    Args:
+        kind: `"sync"`, `"exchange"` (between the tiles), `"compute"`, `"host"` (a stream copy), `"links"`.
+        name: of the compute set or copy, behind the computation's own name.
+        total: cycles of all tiles together; a compute set's balance is `total / (tiles * cycles)`.
+        bytes: that are moved, over all tiles.
+        vertex: type of its vertices; empty if there are none.
+        vertices: how many there are.
+        temporary_bytes: that the IPU needs meanwhile, over all tiles, in addition to the tensors.
+    """
+
+    kind: str
+    name: str
+    cycles: int
+    tiles: int
+    total: int = 0
+    bytes: int = 0
+    vertex: str = ""
+    vertices: int = 0
+    temporary_bytes: int = 0
+
+
+class Spread(NamedTuple):
+    """How a tensor is distributed over tiles."""
+
+    tiles: int
+    most: int
+
+
+def spread(chip: ChipSpec, elements: int, element_bytes: int) -> Spread:
+    """Returns the linear tile mapping: equal pieces of at least 128 bytes, in steps of 8.
+
+    Example:
+        >>> from tf_ipu_shim.machine.chips import CHIPS
+        >>> spread(CHIPS["gc200"], 1024, 4)
+        Spread(tiles=32, most=32)
+    """
+    if elements <= 0:
+        return Spread(0, 0)
+    size = elements * element_bytes
+    share = -(-size // chip.tiles)
+    piece = max(MINIMUM_BYTES_PER_TILE, -(-share // GRAIN_BYTES) * GRAIN_BYTES)
+    most = max(1, min(elements, piece // element_bytes))
+    return Spread(-(-elements // most), most)
+
+
+def compute_phase(cycles: int, where: Spread, elements: int, vertex: str) -> Phase:
+    """Returns a compute set whose cycles grow with elements per tile; the last tile may have fewer."""
+    share = elements / (where.tiles * where.most) if where.tiles else 0
+    total = round(cycles * where.tiles * share)
+    return Phase("compute", "", cycles, where.tiles, total, vertex=vertex, vertices=where.tiles)
+
+
+def exchange_phases(name: str, chip: ChipSpec, received: int, tiles: int, total: int | None = None) -> list[Phase]:
+    """Returns a sync, and an exchange in which the busiest tile receives this many bytes."""
+    cycles = -(-received // chip.exchange_bytes_per_cycle)
+    moved = received * tiles if total is None else total
+    return [Phase("sync", "", SYNC_CYCLES, chip.tiles), Phase("exchange", name, cycles, tiles, cycles * tiles, moved)]
