@@ -28,10 +28,10 @@ def limits(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]
         share = _percent([result.launch_share for result in launched])
         lines.append(f"  {_on(launched)} launches dominate: {share} of a run. Run {most:,} steps at a time: {how}.")
     if fed := [result for result in results if result.host_share >= DOMINATES]:
+        share = _percent([result.host_share for result in fed])
         lines.append(
-            f"  {_on(fed)} input and output dominate: {_percent([result.host_share for result in fed])} of the cycles. Feed "
-            "smaller dtypes (uint8, float16), or overlap the copies: io_tiles.num_io_tiles and "
-            "io_tiles.place_ops_on_io_tiles."
+            f"  {_on(fed)} input and output dominate: {share} of the cycles. Feed smaller dtypes (uint8, "
+            "float16), or overlap the copies: io_tiles.num_io_tiles and io_tiles.place_ops_on_io_tiles."
         )
     return lines
 
