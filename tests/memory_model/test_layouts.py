@@ -59,7 +59,7 @@ def dot(number, left, right, sums=(1, 0)):
     ],
 )
 @pytest.mark.parametrize("first", ["dot", "parameter"])
-def test_neighbours_are_followed_through_views_and_work_by_element(first, steps, expected):
+def test_neighbours_are_followed_through_views(first, steps, expected):
     given = {0: 1} if first == "parameter" else {}
     chain = [instruction(0, first, shape=(32, 64))]
     for opcode, shape, *more in steps:
@@ -87,7 +87,7 @@ def test_what_another_program_made_has_its_layout(axis):
     assert neighbours_of(iota, layouts(iota)) == NO_AXIS and not layout_of(iota, 1, layouts(iota))
 
 
-def test_channels_of_a_convolution_are_neighbours_after_norms_and_pooling():
+def test_channels_are_neighbours_after_norms_and_pooling():
     x, kernel = (instruction(number, "parameter", shape=(8, 4, 4, 16)) for number in range(2))
     dnums = SimpleNamespace(input_feature_dimension=3, kernel_input_feature_dimension=2, output_feature_dimension=3)
     first = instruction(2, "convolution", 0, 1, shape=(8, 4, 4, 16), convolution_dimension_numbers=dnums)
@@ -111,7 +111,7 @@ def test_the_result_of_a_matmul_suits_the_next_one():
     assert operand_layouts(dot(7, 4, 1, sums=(1, 1)), found) == (ARRANGED, OTHER)
 
 
-def test_variables_are_allocated_for_the_first_matmul_that_takes_them():
+def test_variables_are_allocated_for_their_first_matmul():
     weight, x = instruction(0, "parameter"), instruction(1, "parameter")
     known = Layouts({0: weight, 1: x}, {}, {}, {0: "kernel"}, "forward")
     assert layout_of(weight, 0, known) is layout_of(x, 0, known) is ALLOCATED
