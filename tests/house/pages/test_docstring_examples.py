@@ -6,6 +6,7 @@ first device, and `train.py`, a script in the working directory. There is one IP
 """
 
 import importlib
+import pathlib
 import sys
 
 import examples
@@ -37,6 +38,7 @@ def own_process(monkeypatch, tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(emulation_registry, "emulations", {})
     yield
     while engines._engines:  # of embedded applications: they hold IPUs
@@ -56,6 +58,11 @@ def test_examples(example, ipus):
     if "strategy" in example.text:
         names.setdefault("strategy", ipu.ipu_strategy.IPUStrategyV1())
     example.run(names)
+
+
+def test_examples_leave_the_path_of_modules():
+    """Tests that follow import helpers from there; an example of `tf-ipu run` changes its first entry."""
+    assert any(pathlib.Path(folder).name == "shared" for folder in sys.path)
 
 
 def test_all_examples_are_found():
