@@ -15,11 +15,14 @@ from collections.abc import Iterable
 
 import cpp_names
 import generated_page
+import option_tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tf_ipu_shim" / "poplar_sdk"
 NAMES = PACKAGE / "poplibs_names.txt"
 PAGE = ROOT / "docs" / "poplibs.md"
+WITHOUT_DEFINITION = ("poplar/CSRFunctions.hpp", "poplar/RandomSeed.hpp")
+"""Poplar's headers whose functions no library defines."""
 LIBRARIES = ("poputil", "popops", "poplin", "popnn", "poprand", "popsparse", "popfloat", "gcl")
 
 HEAD = """---
@@ -30,7 +33,8 @@ tags: [PopLibs, Poplar, C++, custom op]
 # PopLibs
 
 The headers and functions of PopLibs that custom ops can call. {present} of {all} names of PopLibs' headers are there.
-A program that calls a missing one does not link: the linker names the function, and the second table its header.
+A program that calls a missing one does not link: the linker names the function, and the second table its header. The
+first rows of that table are functions of Poplar itself, all others of which are there.
 
 Functions compute on the CPU. They compute half in float and round once at the end. In `popops::map` each operation of
 an expression rounds. Reductions accumulate floats in double, products in float.
@@ -39,6 +43,15 @@ A new tensor lies linearly over the tiles, as `poputil::mapTensorLinearly` maps 
 function has the mapping of the first operand of its shape. Options and plans change no value, except where a header
 says so. Forms of functions that add vertices to a `ComputeSet` of the caller are missing.
 
+"""
+
+OPTIONS = """
+## Options
+
+Functions that take `OptionFlags` check them. An unknown name or value is `poplar::invalid_option`, whose message names
+the nearest option. Integer, Decimal and Text stand for any such value. The variables `POPLAR_ENGINE_OPTIONS` and
+`POPLAR_RUNTIME_OPTIONS` override the options of an engine, except in custom ops: there they are options of the
+TensorFlow program.
 """
 
 
@@ -61,6 +74,15 @@ def poplibs_names() -> dict[str, list[str]]:
     return found
 
 
+def missing_in_poplar() -> dict[str, list[str]]:
+    """The functions of Poplar's own headers that are declared only, by header."""
+    found = {}
+    for header in WITHOUT_DEFINITION:
+        names = cpp_names.declared_functions((PACKAGE / "include" / header).read_text())
+        found[header] = sorted(f"poplar::{name}" for name in names)
+    return found
+
+
 def write_names(folder: pathlib.Path) -> None:
     """Writes the list of the names of PopLibs' headers below a folder."""
     rows = []
@@ -74,6 +96,22 @@ def _row(header: str, names: Iterable[str]) -> str:
     return f"| `{header}` | {', '.join(f'`{name}`' for name in names)} |\n"
 
 
+def _effect(option: option_tables.Option) -> str:
+    return f"none: {option.without_effect}" if option.without_effect else "acts"
+
+
+def _options() -> str:
+    """The section on options: one table for the functions that share one."""
+    text = OPTIONS
+    for title, rows in option_tables.read_with_titles().values():
+        functions = ", ".join(f"`{name}`" for name in title.split(", "))
+        text += f"\n### {functions}\n\n| option | values | effect |\n|---|---|---|\n"
+        for option in rows:
+            values = ", ".join(value if value in option_tables.KINDS else f"`{value}`" for value in option.values)
+            text += f"| `{option.name}` | {values} | {_effect(option)} |\n"
+    return text
+
+
 def page() -> str:
     """Returns the page's text."""
     present, everything = present_names(), poplibs_names()
@@ -84,7 +122,9 @@ def page() -> str:
     text += "## There\n\n| header | names |\n|---|---|\n"
     text += "".join(_row(header, names) for header, names in present.items() if names)
     text += "\n## Missing\n\n| header | names |\n|---|---|\n"
-    return text + "".join(_row(header, names) for header, names in missing.items() if names)
+    rows = {**missing_in_poplar(), **missing}
+    text += "".join(_row(header, names) for header, names in rows.items() if names)
+    return text + _options()
 
 
 if __name__ == "__main__":

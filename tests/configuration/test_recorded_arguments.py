@@ -15,7 +15,9 @@ from tf_ipu_shim.poplar.ops import gen_pop_datastream_ops, gen_popnn_ops, gen_po
 
 from tf_ipu_shim import ipu, memory_report
 from tf_ipu_shim.configuration import arguments
+from tf_ipu_shim.frontend.ops.user_ops import poplar_ops
 from tf_ipu_shim.machine.environment.effects import RECORDED
+from tf_ipu_shim.poplar_sdk import bridge
 
 pytestmark = pytest.mark.one_version
 
@@ -304,6 +306,12 @@ GIVEN = {
     ),
     "HostEmbedding": (host_embedding, {"partition_strategy": "ENCODING", "optimizer_name": "mine", "count": 2}),
     "precompiled_user_op": (user_op, {"gp_path": "codelets.gp", "separate_gradients": True}),
+    "user_op_metadata": (
+        lambda **options: poplar_ops.note_metadata(
+            bridge.Metadata(5, (), (), is_stateless=True, is_hashable=True, **options)
+        ),
+        {"is_elementwise": True, "replica_identical_outputs": [0]},
+    ),
     "device_embeddings": (embedding_by_id, {"partition_strategy": "TOKEN", "device_ordinal": 1}),
     "pipeline_cfg": (
         stages_found,

@@ -199,3 +199,9 @@ def test_editable_install(python, environment, checkout, tmp_path):
         "-c", "import tf_ipu_shim; print(tf_ipu_shim.__file__)", executable=environment.python, environment=ALONE
     )
     assert pathlib.Path(found.strip()) == checkout / "tf_ipu_shim" / "__init__.py"
+
+
+@pytest.mark.without_tensorflow
+def test_options_do_not_load_the_poplar_graph_api(python):
+    code = "import sys; from tf_ipu_shim.configuration import environment; print('tf_ipu_shim.poplar_sdk' in sys.modules)"
+    assert python.succeeds("-c", code).strip() == "False"

@@ -138,6 +138,22 @@ def test_print_tensor(run):
     ]
 
 
+def test_compute_graphs_have_what_programs_run(run):
+    first, *lines, last = run("drawn")
+    assert (first, last) == ("digraph compute_graph {", "}")
+    text = "\n".join(line.strip() for line in lines)
+    assert 'label="scaled";' in text
+    assert "unused" not in text
+    assert '[shape=box, label="Scale<float> on tile 1"];' in text
+    edges = [line.partition(";")[0] for line in text.splitlines() if "->" in line]
+    assert sorted(edges) == [
+        "kernel_0 -> variable_0",
+        'variable_0 -> vertex_0 [label="in"]',
+        "variable_1 -> kernel_0",
+        'vertex_0 -> variable_1 [label="out"]',
+    ]
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_devices_are_those_of_the_system(run, monkeypatch, name):
     monkeypatch.setenv("TF_IPU_SHIM_SYSTEM", name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import pathlib
-import shlex
 import subprocess
 
 import numpy as np
@@ -28,34 +27,7 @@ from tf_ipu_shim.profiling import reader
 
 v1 = tf.compat.v1
 SOURCES = pathlib.Path(__file__).with_name("sources")
-LEVELS = (1, 2, 3, 4, 5, 99)
 A, B = np.float32([1, -2, 3]), np.float32([4, -8, 12])
-
-
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory):
-    """Libraries of the same ops for each API level, and compiled codelets."""
-    directory = tmp_path_factory.mktemp("ops")
-    prefix = toolchain.build_libraries()
-    flags = f"-std=c++17 -fPIC -I{prefix}/include -L{prefix}/lib"
-
-    def run(command):
-        done = subprocess.run(shlex.split(command), cwd=directory, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-    run(f"g++ {flags} -O1 -c {SOURCES / 'ops.cc'} -o ops.o")
-    run(f"{prefix}/bin/popc {SOURCES / 'codelets.cpp'} -o codelets.gp")
-    for level in LEVELS:
-        (directory / f"level{level}.cc").write_text(f'extern "C" {{ int custom_op_api_level = {level}; }}\n')
-        run(f"g++ {flags} -shared ops.o level{level}.cc -o libops{level}.so -lpoplar")
-    (directory / "missing.cc").write_text(
-        "namespace popops { void notThere(int); }\nvoid f() { popops::notThere(1); }\n"
-    )
-    run(f"g++ {flags} -shared missing.cc -o libmissing.so")
-    (directory / "plain.cc").write_text('extern "C" { int custom_op_api_level = 5; void Build() {} }\n')
-    run("g++ -shared -fPIC plain.cc -o libplain.so")
-    (directory / "libtext.so").write_text("no library")
-    return directory
 
 
 @pytest.fixture(autouse=True)
@@ -64,12 +36,12 @@ def _one_ipu():
 
 
 @pytest.fixture
-def user_op(libraries):
+def user_op(op_libraries):
     """Calls an op of the library with float32 outputs of these shapes."""
 
     def call(op_name, inputs, shapes, library="libops5.so", types=None, **options):
         outs = {"output_types": types or [tf.float32] * len(shapes), "output_shapes": list(map(tf.TensorShape, shapes))}
-        path, codelets = str(libraries / library), str(libraries / call.codelets)
+        path, codelets = str(op_libraries / library), str(op_libraries / call.codelets)
         return custom_ops.precompiled_user_op(inputs, path, codelets, outs=outs, op_name=op_name, **options)
 
     call.codelets = "codelets.gp"
@@ -334,12 +306,12 @@ def test_several_threads_have_memory_of_their_own(user_op):
             np.testing.assert_array_equal(result, np.full(size, index**2))
 
 
-def test_an_emulation_has_precedence(user_op, libraries):
-    custom_ops.register_emulation(str(libraries / "libops5.so"), lambda a, b: a - b)
+def test_an_emulation_has_precedence(user_op, op_libraries):
+    custom_ops.register_emulation(str(op_libraries / "libops5.so"), lambda a, b: a - b)
     try:
         np.testing.assert_array_equal(user_op("Product", [A, B], [[3]])[0], A - B)
     finally:
-        custom_ops.register_emulation(str(libraries / "libops5.so"), None)
+        custom_ops.register_emulation(str(op_libraries / "libops5.so"), None)
     np.testing.assert_array_equal(user_op("Product", [A, B], [[3]])[0], A * B)
 
 
@@ -396,15 +368,15 @@ def test_crashes_are_errors_in_checked_runs(user_op, monkeypatch, op_name):
     np.testing.assert_array_equal(user_op("Product", [A, B], [[3]], name="checked")[0], A * B)
 
 
-def test_a_library_that_is_compiled_again(user_op, libraries, tmp_path):
+def test_a_library_that_is_compiled_again(user_op, op_libraries, tmp_path):
     path = tmp_path / "libagain.so"
-    path.write_bytes((libraries / "libops1.so").read_bytes())
+    path.write_bytes((op_libraries / "libops1.so").read_bytes())
     outs = {"output_types": [tf.float32], "output_shapes": [[3]]}
-    options = {"gp_path": str(libraries / "codelets.gp"), "outs": outs}
+    options = {"gp_path": str(op_libraries / "codelets.gp"), "outs": outs}
     (first,) = custom_ops.precompiled_user_op([A, B], str(path), op_name="First", **options)
     np.testing.assert_array_equal(first, 7 * A * B)
     path.unlink()
-    path.write_bytes((libraries / "libops5.so").read_bytes())
+    path.write_bytes((op_libraries / "libops5.so").read_bytes())
     (second,) = custom_ops.precompiled_user_op([A, B], str(path), op_name="Product", **options)
     np.testing.assert_array_equal(second, A * B)
 
@@ -423,11 +395,11 @@ def test_memory_lies_on_the_tiles_that_the_library_maps_it_to(user_op):
 
 
 @pytest.mark.parametrize("estimates", ["", "-DESTIMATES"])
-def test_profiles_have_the_compute_sets(user_op, libraries, tmp_path, monkeypatch, estimates):
+def test_profiles_have_the_compute_sets(user_op, op_libraries, tmp_path, monkeypatch, estimates):
     monkeypatch.setenv("TF_IPU_SHIM_PROFILE_DIR", str(tmp_path / "profiles"))
     if estimates:
         command = [f"{toolchain.build_libraries()}/bin/popc", estimates, SOURCES / "codelets.cpp", "-o", "estimates.gp"]
-        subprocess.run(command, cwd=libraries, check=True)
+        subprocess.run(command, cwd=op_libraries, check=True)
         monkeypatch.setattr(user_op, "codelets", "estimates.gp")
     configure()
     x, y = np.ones([2, 1472 * 6 * 100], np.float32)

@@ -14,9 +14,14 @@ from collections.abc import Callable, Iterator
 from tf_ipu_shim import sdk
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
-from tf_ipu_shim.machine.environment import collective_timeout, execution_mode, log_level, memory_setting
+from tf_ipu_shim.machine.environment import (
+    checked_codelets,
+    collective_timeout,
+    execution_mode,
+    log_level,
+    memory_setting,
+)
 from tf_ipu_shim.machine.memory import byte_text
-from tf_ipu_shim.poplar_sdk.toolchain import checked_setting
 from tf_ipu_shim.profiling import settings
 
 
@@ -69,10 +74,10 @@ SETTINGS = (
         check=execution_mode.checks_indices,
     ),
     Variable(
-        name=checked_setting.ENVIRONMENT_VARIABLE,
+        name=checked_codelets.ENVIRONMENT_VARIABLE,
         default="0",
         meaning="1: `popc` compiles codelets that stop at an index beyond a vector's size",
-        check=checked_setting.is_on,
+        check=checked_codelets.is_on,
     ),
     Variable(
         name=activation.ENVIRONMENT_VARIABLE,

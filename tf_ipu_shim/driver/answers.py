@@ -12,6 +12,7 @@ from tf_ipu_shim.driver.engine_needed import needs_engine
 from tf_ipu_shim.driver.planned_program import PreparedProgram
 from tf_ipu_shim.driver.profiles import RunLog
 from tf_ipu_shim.machine.memory import MemoryPlan
+from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.messages import program_pb2
 
 
@@ -49,6 +50,7 @@ def make_program(request: ProgramRequest, lowered: PreparedProgram) -> Program:
             program_pb2.ReplicaVariable(argument=argument, chip=chip) for argument, chip in runs.replica_variables
         ],
         run_group=runs.run_group,
+        user_op_target=user_op_builds.target_in(lowered.counted),
     )
     by_xla = lowered.by_xla
     return Program(

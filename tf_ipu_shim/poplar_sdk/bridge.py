@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import threading
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ class Metadata(NamedTuple):
 
     Args:
         aliases: pairs of an input and the output that has its memory.
+        replica_identical_outputs: outputs that are equal on all replicas if the inputs are.
     """
 
     api_level: int
@@ -32,6 +34,7 @@ class Metadata(NamedTuple):
     is_elementwise: bool
     is_stateless: bool
     is_hashable: bool
+    replica_identical_outputs: tuple[int, ...] = ()
 
 
 class OpInput(NamedTuple):
@@ -74,27 +77,38 @@ class Bridge:
         self._c.tf_ipu_poplar_metadata.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text, text]
         self._c.tf_ipu_poplar_build.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text, text]
         self._c.tf_ipu_poplar_describe.argtypes = [ctypes.c_void_p, text, text]
+        self._c.tf_ipu_poplar_release.argtypes = [ctypes.c_void_p]
+        self._c.tf_ipu_poplar_release.restype = None
+        self._c.tf_ipu_poplar_count.restype = ctypes.c_size_t
         self._c.tf_ipu_poplar_free.argtypes = [ctypes.c_void_p]
         self._c.tf_ipu_poplar_free.restype = None
 
     def metadata(self, call: bytes) -> Metadata:
         """Loads an op's library and returns what it declares; raises TensorFlow's error if it cannot be used."""
         fields = json.loads(self._ask(self._c.tf_ipu_poplar_metadata, call, len(call)))
-        fields["allocating_indices"] = tuple(fields["allocating_indices"])
+        for name in ("allocating_indices", "replica_identical_outputs"):
+            fields[name] = tuple(fields[name])
         fields["aliases"] = tuple(map(tuple, fields["aliases"]))
         return Metadata(**fields)
 
     def build(self, call: bytes) -> OpDescription:
-        """Builds an op if no one has yet; raises TensorFlow's error if that fails."""
+        """Builds an op if no one has yet; raises TensorFlow's error if that fails. The plugin forgets it."""
         op, error = ctypes.c_void_p(), ctypes.c_void_p()
         self._check(self._c.tf_ipu_poplar_build(call, len(call), op, error), error)
-        fields = json.loads(self._ask(self._c.tf_ipu_poplar_describe, op))
+        try:
+            fields = json.loads(self._ask(self._c.tf_ipu_poplar_describe, op))
+        finally:
+            self._c.tf_ipu_poplar_release(op)
         return OpDescription(
             tuple(OpInput(bool(allocated), _runs(tiles)) for allocated, tiles in fields["inputs"]),
             tuple(OpOutput(alias, _runs(tiles)) for alias, tiles in fields["outputs"]),
             _runs(fields["temporary"]),
             tuple(UserOpStep(*step) for step in fields["steps"]),
         )
+
+    def count(self) -> int:
+        """Returns how many built ops are kept."""
+        return int(self._c.tf_ipu_poplar_count())
 
     def _ask(self, function: Any, *arguments: Any) -> str:
         answer, error = ctypes.c_void_p(), ctypes.c_void_p()
@@ -120,7 +134,6 @@ def _runs(pairs: Sequence[Sequence[int]]) -> Runs:
 
 _lock = threading.Lock()
 _bridge: Bridge | None = None
-_built: dict[bytes, OpDescription] = {}
 
 
 def load() -> Bridge:
@@ -142,8 +155,7 @@ def metadata(path: str, digest: str, op_name: str, inputs: int, gradient_size: i
     return load().metadata(call.encode())
 
 
+@functools.lru_cache(maxsize=1024)
 def describe(call: bytes) -> OpDescription:
     """Returns an op as its library builds it."""
-    if call not in _built:
-        _built[call] = load().build(call)
-    return _built[call]
+    return load().build(call)

@@ -425,11 +425,22 @@ void tileTooHigh() {
   c.zeros({2}, 8);
 }
 
+void drawn() {
+  Case c;
+  const Tensor x = c.counted({4}), y = c.zeros({4});
+  const ComputeSet set = c.graph.addComputeSet("scaled"), unused = c.graph.addComputeSet("unused");
+  c.scale(set, x.slice(0, 2), y.slice(2, 4), 2, 1);
+  c.scale(unused, x, y, 3);
+  c.program.add(Repeat(2, Execute(set)));
+  detail::addKernel(c.graph, c.program, {"kernel"}, {y}, {x}, [](const detail::KernelArguments&) {});
+  c.graph.outputComputeGraph(std::cout, {c.program});
+}
+
 const std::map<std::string, std::function<void()>> cases = {
     {"strided views", stridedViews}, {"old values", oldValues}, {"halves", halves}, {"rows and state", rowsAndState},
     {"workers", workers}, {"indexed fields", indexedFields}, {"control flow", controlFlow}, {"copies", copies}, {"streams", streams},
     {"replicas", replicas}, {"kernels", kernels}, {"account", account}, {"mappings", mappings}, {"threads", threads},
-    {"printed", printed}, {"devices", devices}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
+    {"printed", printed}, {"drawn", drawn}, {"devices", devices}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
     {"unconnected", unconnected}, {"wrong type", wrongType}, {"unknown field", unknownField},
     {"unknown vertex", unknownVertex}, {"throws", throws}, {"out of bounds", outOfBounds},
     {"constant written", constantWritten}, {"unconnected stream", unconnectedStream}, {"tile too high", tileTooHigh},

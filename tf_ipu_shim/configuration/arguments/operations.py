@@ -32,6 +32,13 @@ CALLS = {
             "separate_gradients": recorded("where a registered TensorFlow function runs instead of the library", False),
         },
     ),
+    "user_op_metadata": Call(
+        "metadata functions of `precompiled_user_op`",
+        {
+            "is_elementwise": recorded("inputs without an allocator lie alike on the tiles anyway", False),
+            "replica_identical_outputs": recorded("nothing is derived from values being equal on replicas"),
+        },
+    ),
     "embedding_lookup": Call(
         "`embedding_ops.embedding_lookup`",
         {

@@ -26,6 +26,12 @@ def target_of(device: IpuDevice, program: str) -> str:
     return f"{device.chip.target} {tiles} {program}_{next(_serial)}"
 
 
+def target_in(program: LoweredProgram) -> str:
+    """Returns what the users' Poplar ops of a lowered program are built for; empty without such ops."""
+    nodes = (node for function in program.functions for node in user_ops.user_ops_in(function.node_def))
+    return next((node.attr["target"].s.decode() for node in nodes), "")
+
+
 def build(program: LoweredProgram, describe: Callable[[str, Any], str]) -> None:
     """Builds each user's Poplar op of a program."""
     scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}

@@ -8,7 +8,8 @@ import os
 from collections.abc import Iterator, Sequence
 
 import tf_ipu_shim
-from tf_ipu_shim.poplar_sdk.toolchain import checked_setting, sources
+from tf_ipu_shim.machine.environment import checked_codelets
+from tf_ipu_shim.poplar_sdk.toolchain import sources
 
 TARGETS = ("cpu", "ipu1", "ipu2", "ipu21")
 _SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C", ".c")
@@ -42,7 +43,7 @@ def parse(words: Sequence[str]) -> Arguments:
         >>> parse(["--version"]).shown.startswith("popc of tf_ipu_shim")
         True
     """
-    arguments = Arguments(checked=checked_setting.is_on())
+    arguments = Arguments(checked=checked_codelets.is_on())
     rest = iter(words)
     for word in rest:
         _read(word, rest, arguments)

@@ -137,9 +137,19 @@ def _make_op(library: _Library, call: UserOpCall, name: str, separate_gradients:
 def _user_op(library: _Library, inputs: int, gradient_size: int) -> Any:
     """Returns the wrapper of the op type: of ops with state, or of ops that may be left out."""
     declared = bridge.metadata(library.path, library.digest, library.op_name, inputs, gradient_size)
+    note_metadata(declared)
     wrappers = plugin.load().ops
     wrapper = wrappers.ipu_stateless_user_op if declared.is_stateless else wrappers.ipu_user_op
     return functools.partial(wrapper, is_hashable=declared.is_hashable)
+
+
+def note_metadata(declared: bridge.Metadata) -> None:
+    """Records what a library declares and what changes nothing."""
+    note_arguments(
+        "user_op_metadata",
+        is_elementwise=declared.is_elementwise,
+        replica_identical_outputs=list(declared.replica_identical_outputs) or None,
+    )
 
 
 def _library_attributes(library: _Library) -> dict[str, str]:

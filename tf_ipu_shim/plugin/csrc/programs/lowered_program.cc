@@ -61,6 +61,7 @@ Status LoweredProgram::Make(OpKernelContext* context, const IpuDevice& device, P
   std::iota(same.begin(), same.end(), 0);
   made->same_inputs_ = made->kernel_inputs_ == same;
   made->run_group_ = std::move(answer.run_group);
+  made->user_ops_ = UserOpsLease(std::move(answer.user_op_target));
   if (!answer.replica_variables.empty()) {
     made->replicas_ = std::make_unique<ReplicaVariables>(std::move(answer.replica_variables));
   }

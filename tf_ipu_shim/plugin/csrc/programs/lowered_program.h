@@ -18,6 +18,7 @@
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/platform/status.h"
+#include "user_ops/poplar_bridge.h"
 #include "process/trace.h"
 
 namespace tf_ipu_shim {
@@ -91,6 +92,7 @@ class LoweredProgram {
   EngineTrace::Buffers BuffersOf(tensorflow::OpKernelContext* context, const std::vector<int32_t>& inputs) const;
 
   const int64_t epoch_;
+  UserOpsLease user_ops_;  // goes after the kernel
   KernelPointer kernel_;
   std::vector<tensorflow::TensorShape> shapes_;  // per input
   std::vector<int32_t> variable_chips_;          // per input; -1 for what is no variable

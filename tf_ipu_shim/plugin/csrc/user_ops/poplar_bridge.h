@@ -4,6 +4,7 @@
 #define TF_IPU_SHIM_POPLAR_BRIDGE_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/core/framework/types.h"
@@ -14,8 +15,25 @@ namespace tf_ipu_shim {
 // Appends a field of a call's description (`poplar/csrc/bridge/op_call.hpp`).
 void AppendField(const std::string& value, std::string* call);
 
+// Keeps the built ops of a target, the fifth field of their calls, until the last lease of it is gone.
+class UserOpsLease {
+ public:
+  UserOpsLease() = default;
+  // An empty target has no ops.
+  explicit UserOpsLease(std::string target);
+  ~UserOpsLease();
+  UserOpsLease(UserOpsLease&& other) noexcept : target_(std::exchange(other.target_, "")) {}
+  UserOpsLease& operator=(UserOpsLease&& other) noexcept {
+    std::swap(target_, other.target_);
+    return *this;
+  }
+
+ private:
+  std::string target_;
+};
+
 // Runs the op of this call, which is built first if no one has asked for it before. The memory of `outputs` is written
-// whole.
+// whole. Of ops without a target, those of eager execution, the last ones that ran are kept.
 tensorflow::Status RunUserOp(const std::string& call, const std::vector<const void*>& inputs,
                              const std::vector<void*>& outputs);
 

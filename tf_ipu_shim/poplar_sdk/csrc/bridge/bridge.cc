@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,26 +41,54 @@ std::string metadataOf(const OpCall& call) {
   const UserLibrary& library = UserLibrary::get(call);
   library.require(call);
   const Metadata found = library.metadata(call);
-  JsonList allocating, aliases;
+  JsonList allocating, aliases, identical;
   for (const std::int64_t index : found.allocating_indices) allocating.add(std::to_string(index));
+  for (const std::int64_t index : found.replica_identical_outputs) identical.add(std::to_string(index));
   for (const auto& [input, output] : found.aliases)
     aliases.add(JsonList({std::to_string(input), std::to_string(output)}).text());
   const auto flag = [](bool value) { return value ? "true" : "false"; };
   return "{\"api_level\":" + std::to_string(library.apiLevel()) + ",\"allocating_indices\":" + allocating.text() +
-         ",\"aliases\":" + aliases.text() + ",\"is_elementwise\":" + flag(found.is_elementwise) +
+         ",\"aliases\":" + aliases.text() + ",\"replica_identical_outputs\":" + identical.text() +
+         ",\"is_elementwise\":" + flag(found.is_elementwise) +
          ",\"is_stateless\":" + flag(found.is_stateless) + ",\"is_hashable\":" + flag(found.is_hashable) + "}";
 }
 
-// Ops by their calls.
-BuiltOp* builtOp(const std::string& bytes) {
-  static auto* mutex = new std::mutex;
-  static auto* ops = new std::map<std::string, std::unique_ptr<BuiltOp>>;
-  std::lock_guard<std::mutex> lock(*mutex);
-  const auto known = ops->find(bytes);
-  if (known != ops->end()) return known->second.get();
-  auto op = std::make_unique<BuiltOp>(OpCall::parse(bytes));
-  return ops->emplace(bytes, std::move(op)).first->second.get();
-}
+using Handle = std::shared_ptr<BuiltOp>;
+
+// Ops by their calls. It is never destroyed, as ops may still run when the process ends.
+class BuiltOps {
+ public:
+  static BuiltOps& get() {
+    static auto* ops = new BuiltOps;
+    return *ops;
+  }
+  Handle find(const std::string& bytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = ops_.find(bytes);
+    if (known != ops_.end()) return known->second;
+    return ops_.emplace(bytes, std::make_shared<BuiltOp>(OpCall::parse(bytes))).first->second;
+  }
+  template <class Condition>
+  void forget(Condition&& condition) {
+    std::map<std::string, Handle> forgotten;  // is destroyed after the lock is released
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (auto op = ops_.begin(); op != ops_.end();) {
+      const auto next = std::next(op);
+      if (condition(*op)) forgotten.insert(ops_.extract(op));
+      op = next;
+    }
+  }
+  std::size_t count() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return ops_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Handle> ops_;
+};
+
+BuiltOp& opOf(void* handle) { return **static_cast<Handle*>(handle); }
 
 }  // namespace
 }  // namespace tf_ipu_shim
@@ -73,15 +102,28 @@ int tf_ipu_poplar_metadata(const char* call, std::size_t size, char** json, char
 }
 
 int tf_ipu_poplar_build(const char* call, std::size_t size, void** op, char** error) {
-  return guarded(error, [&] { *op = builtOp(std::string(call, size)); });
+  return guarded(error, [&] { *op = new Handle(BuiltOps::get().find(std::string(call, size))); });
 }
 
+void tf_ipu_poplar_release(void* op) { delete static_cast<Handle*>(op); }
+
+void tf_ipu_poplar_forget(const char* call, std::size_t size) {
+  const std::string bytes(call, size);
+  BuiltOps::get().forget([&](const auto& op) { return op.first == bytes; });
+}
+
+void tf_ipu_poplar_forget_target(const char* target) {
+  BuiltOps::get().forget([&](const auto& op) { return op.second->call().target == target; });
+}
+
+std::size_t tf_ipu_poplar_count() { return BuiltOps::get().count(); }
+
 int tf_ipu_poplar_describe(void* op, char** json, char** error) {
-  return guarded(error, [&] { *json = strdup(describe(*static_cast<BuiltOp*>(op)).c_str()); });
+  return guarded(error, [&] { *json = strdup(describe(opOf(op)).c_str()); });
 }
 
 int tf_ipu_poplar_run(void* op, const void* const* inputs, void* const* outputs, char** error) {
-  return guarded(error, [&] { static_cast<BuiltOp*>(op)->run(inputs, outputs); });
+  return guarded(error, [&] { opOf(op).run(inputs, outputs); });
 }
 
 void tf_ipu_poplar_free(char* text) { std::free(text); }

@@ -13,8 +13,18 @@ extern "C" {
 // Loads the library of a call (`op_call.hpp`) and returns its metadata as JSON.
 TF_IPU_POPLAR_EXPORT int tf_ipu_poplar_metadata(const char* call, std::size_t size, char** json, char** error);
 
-// Builds the op of a call, or returns the one that was built for the same call. It is never destroyed.
+// Builds the op of a call, or finds the one that was built for the same call. `*op` has a share of it until it is
+// released; the op itself is kept until it is forgotten, too.
 TF_IPU_POPLAR_EXPORT int tf_ipu_poplar_build(const char* call, std::size_t size, void** op, char** error);
+
+TF_IPU_POPLAR_EXPORT void tf_ipu_poplar_release(void* op);
+
+// Forgets the op of a call, or all ops that were built for a target.
+TF_IPU_POPLAR_EXPORT void tf_ipu_poplar_forget(const char* call, std::size_t size);
+TF_IPU_POPLAR_EXPORT void tf_ipu_poplar_forget_target(const char* target);
+
+// Returns how many ops are kept.
+TF_IPU_POPLAR_EXPORT std::size_t tf_ipu_poplar_count();
 
 // Returns JSON: the tiles of inputs and outputs, what else is on the tiles, compute sets and exchanges.
 TF_IPU_POPLAR_EXPORT int tf_ipu_poplar_describe(void* op, char** json, char** error);

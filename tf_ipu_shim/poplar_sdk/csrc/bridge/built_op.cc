@@ -4,6 +4,8 @@
 #include "child_process.hpp"
 #include "failure.hpp"
 
+#include "poplar/engine/runner.hpp"
+
 #include <poplar/Device.hpp>
 #include <poplar/Target.hpp>
 
@@ -108,7 +110,10 @@ std::unique_ptr<poplar::Engine> BuiltOp::takeEngine() {
       return engine;
     }
   }
-  auto engine = std::make_unique<poplar::Engine>(graph_, program_);
+  // POPLAR_ENGINE_OPTIONS are of TensorFlow's program, which applies them itself.
+  const auto executable = poplar::compileGraph(graph_, {program_});
+  auto engine = std::make_unique<poplar::Engine>(
+      std::make_unique<poplar::detail::Runner>(executable.compiled(), poplar::OptionFlags()));
   engine->load(poplar::Device(0, graph_.getTarget()));
   return engine;
 }

@@ -35,7 +35,9 @@ class Engine {
   Engine(const Graph& graph, program::Program program, const OptionFlags& options = {}, ProgressFunc progress = {},
          const DebugContext& context = {})
       : Engine(graph, ArrayRef<program::Program>(&program, 1), options, std::move(progress), context) {}
+  // The variables POPLAR_ENGINE_OPTIONS and POPLAR_RUNTIME_OPTIONS override options.
   explicit Engine(const Executable& executable, const OptionFlags& options = {});
+  explicit Engine(std::unique_ptr<detail::Runner> runner);
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
   ~Engine();

@@ -215,6 +215,7 @@ class Graph {
 
   Function addFunction(const program::Program& program);
 
+  // Writes the vertices and variables of the compute sets that programs run, in the DOT language of Graphviz.
   void outputComputeGraph(std::ostream& out, ArrayRef<program::Program> programs) const;
 
   detail::GraphState& state() const { return *state_; }

@@ -180,7 +180,7 @@ struct CompiledKernel : Step {
         output.load(replica.memory, buffer);
         arguments.outputs.push_back(output.pointer(replica.memory, buffer));
       }
-      kernel(arguments);
+      runner.floatChecks().watch([&] { kernel(arguments); }, [&] { return "compute set '" + name + "'"; });
       for (const auto& output : outputs) output.store(replica.memory, buffer);
     }
   }

@@ -1,10 +1,11 @@
 // Engines: load and run compiled programs.
 #include "poplar/engine/runner.hpp"
+#include "poplar/target/option_tables.hpp"
 
 #include <poplar/Engine.hpp>
 #include <poplar/detail/account.hpp>
 
-#include <array>
+#include <cstdlib>
 
 namespace poplar {
 
@@ -22,17 +23,16 @@ Executable Executable::deserialize(std::istream&) {
 
 namespace {
 
-// The groups of Poplar's engine options. They tune hardware and its profiles; values do not depend on them.
-void checkOptions(const OptionFlags& options) {
-  static constexpr std::array groups = {"autoReport.", "debug.",  "exchange.", "memory.", "opt.", "prng.",
-                                        "profiler.",   "streamCallbacks.", "target.", "global."};
-  for (const auto& [name, value] : options) {
-    bool known = false;
-    for (const char* group : groups) known |= name.rfind(group, 0) == 0;
-    if (!known)
-      throw invalid_option("Engine: there is no option '" + name + "'. Use an engine option of Poplar, for example "
-                           "debug.retainDebugInformation.");
+// The options of a program, overridden by those of an environment variable.
+OptionFlags overridden(OptionFlags options, const char* variable) {
+  const char* text = std::getenv(variable);
+  if (!text || !*text) return options;
+  try {
+    readJSON(StringRef(text), options);
+  } catch (const parse_error& error) {
+    throw parse_error(std::string(variable) + ": " + error.what());
   }
+  return options;
 }
 
 Runner& ready(const std::unique_ptr<Runner>& runner, const char* function) {
@@ -44,7 +44,7 @@ Runner& ready(const std::unique_ptr<Runner>& runner, const char* function) {
 
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> programs, const OptionFlags& options,
                         ProgressFunc progress, const DebugContext&) {
-  checkOptions(options);
+  checkOptions("Engine", options, engine_options);
   Executable executable(compileProgram(graph, programs));
   if (progress) progress(1, 1);
   return executable;
@@ -55,11 +55,13 @@ Engine::Engine(const Graph& graph, ArrayRef<program::Program> programs, const Op
     : Engine(compileGraph(graph, programs, options, std::move(progress), context), options) {}
 
 Engine::Engine(const Executable& executable, const OptionFlags& options) {
-  checkOptions(options);
   if (!executable.compiled()) throw poplar_error("Engine: the executable is empty. Pass one of compileGraph.");
-  runner_ = std::make_unique<Runner>(executable.compiled(), options);
+  const auto all = overridden(overridden(options, "POPLAR_ENGINE_OPTIONS"), "POPLAR_RUNTIME_OPTIONS");
+  checkOptions("Engine", all, engine_options);
+  runner_ = std::make_unique<Runner>(executable.compiled(), all);
 }
 
+Engine::Engine(std::unique_ptr<Runner> runner) : runner_(std::move(runner)) {}
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
@@ -125,8 +127,8 @@ void Engine::setPrintStream(std::ostream& out) { ready(runner_, "Engine::setPrin
 
 void Engine::printProfileSummary(std::ostream& out, const OptionFlags& options) const {
   const Compiled& compiled = ready(runner_, "Engine::printProfileSummary").compiled();
-  const bool steps = options.find("showExecutionSteps") != options.end() && options.at("showExecutionSteps") == "true";
-  printSummary(out, describe(*compiled.graph, compiled.sources), steps);
+  checkOptions("Engine::printProfileSummary", options, summary_options);
+  printSummary(out, describe(*compiled.graph, compiled.sources), isSet(options, "showExecutionSteps"));
 }
 
 }  // namespace poplar

@@ -1,4 +1,6 @@
 // The threads that run tiles: one pool for the process.
+#include "poplar/engine/float_checks.hpp"
+
 #include <poplar/detail/kernel.hpp>
 
 #include <pthread.h>
@@ -120,6 +122,9 @@ class Pool {
 };
 
 }  // namespace
+
+Serial::Serial() : before_(within_part) { within_part = true; }
+Serial::~Serial() { within_part = before_; }
 
 void parallelFor(std::size_t count, std::size_t grain, const Body& body) {
   if (count == 0) return;

@@ -12,8 +12,8 @@ constexpr std::size_t alignment = 64;
 std::size_t padded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment + alignment; }
 }  // namespace
 
-Runner::Runner(std::shared_ptr<const Compiled> compiled, OptionFlags options)
-    : compiled_(std::move(compiled)), options_(std::move(options)), replicas_(compiled_->graph->replicas) {
+Runner::Runner(std::shared_ptr<const Compiled> compiled, const OptionFlags& options)
+    : compiled_(std::move(compiled)), checks_(options), replicas_(compiled_->graph->replicas) {
   const auto& variables = compiled_->graph->variables;
   std::size_t total = 0;
   for (const auto& variable : variables) total += padded(variable.count * typeSize(variable.type));
@@ -60,7 +60,7 @@ void Runner::run(unsigned program) {
 
 bool Runner::execute(unsigned compute_set, Replica& replica) {
   auto& vertices = replica.compute_sets[compute_set];
-  if (!vertices) vertices = std::make_unique<Vertices>(*compiled_->compute_sets[compute_set], replica.memory);
+  if (!vertices) vertices = std::make_unique<Vertices>(*compiled_->compute_sets[compute_set], replica.memory, checks_);
   return vertices->run();
 }
 

@@ -2,6 +2,7 @@
 #ifndef poplar_csrc_runner_hpp
 #define poplar_csrc_runner_hpp
 
+#include "poplar/engine/float_checks.hpp"
 #include "poplar/engine/plan.hpp"
 
 #include <poplar/StreamCallback.hpp>
@@ -33,7 +34,7 @@ class Pages {
 // The vertices of a compute set for one replica: their states, bound to the replica's memory.
 class Vertices {
  public:
-  Vertices(const ComputeSetPlan& plan, const Memory& memory);
+  Vertices(const ComputeSetPlan& plan, const Memory& memory, const FloatChecks& checks);
   ~Vertices();
   Vertices(const Vertices&) = delete;
   Vertices& operator=(const Vertices&) = delete;
@@ -47,11 +48,14 @@ class Vertices {
   bool runOne(const VertexPlan& vertex);
   bool runPart(std::size_t begin, std::size_t end);
   bool compute(const VertexPlan& vertex);
+  bool computeChecked(const VertexPlan& vertex);
   void bindField(const VertexPlan& vertex, const FieldPlan& field);
+  std::string nameOf(const VertexPlan& vertex) const;
   [[noreturn]] void fail(const VertexPlan& vertex) const;
 
   const ComputeSetPlan& plan_;
   const Memory& memory_;
+  const FloatChecks& checks_;
   Pages states_, scratch_;
   std::chrono::nanoseconds last_{0};
 };
@@ -71,11 +75,11 @@ struct Connection {
 
 class Runner {
  public:
-  Runner(std::shared_ptr<const Compiled> compiled, OptionFlags options);
+  Runner(std::shared_ptr<const Compiled> compiled, const OptionFlags& options);
 
   void run(unsigned program);
   const Compiled& compiled() const { return *compiled_; }
-  const OptionFlags& options() const { return options_; }
+  const FloatChecks& floatChecks() const { return checks_; }
   std::vector<Replica>& replicas() { return replicas_; }
   // A buffer of a step that is reused by later runs.
   char* scratch(std::size_t slot, std::size_t bytes);
@@ -103,7 +107,7 @@ class Runner {
   char* nextBuffer(Connection& connection, const DataStream& stream, std::size_t bytes);
 
   std::shared_ptr<const Compiled> compiled_;
-  OptionFlags options_;
+  FloatChecks checks_;
   std::vector<Replica> replicas_;
   std::map<std::size_t, std::vector<char>> scratch_;
   std::map<std::string, Connection> connections_;

@@ -27,8 +27,8 @@ constexpr std::size_t parallel_bytes = 1 << 16;
 constexpr std::chrono::microseconds parallel_time{100};
 }  // namespace
 
-Vertices::Vertices(const ComputeSetPlan& plan, const Memory& memory)
-    : plan_(plan), memory_(memory), states_(plan.state_bytes), scratch_(plan.scratch_bytes + 64) {
+Vertices::Vertices(const ComputeSetPlan& plan, const Memory& memory, const FloatChecks& checks)
+    : plan_(plan), memory_(memory), checks_(checks), states_(plan.state_bytes), scratch_(plan.scratch_bytes + 64) {
   construct();
   bind();
 }
@@ -76,9 +76,13 @@ void Vertices::readEarly() {
   }
 }
 
+std::string Vertices::nameOf(const VertexPlan& vertex) const {
+  return "Vertex " + std::string(vertex.type->name) + " in compute set '" + plan_.name + "' on tile " +
+         std::to_string(vertex.tile);
+}
+
 void Vertices::fail(const VertexPlan& vertex) const {
-  const std::string text = "Vertex " + std::string(vertex.type->name) + " in compute set '" + plan_.name + "' on tile " +
-                           std::to_string(vertex.tile);
+  const std::string text = nameOf(vertex);
   try {
     throw;
   } catch (const OutOfBounds& error) {
@@ -109,12 +113,19 @@ bool Vertices::compute(const VertexPlan& vertex) {
   }
 }
 
+bool Vertices::computeChecked(const VertexPlan& vertex) {
+  if (!checks_.active()) return compute(vertex);
+  bool result = false;
+  checks_.watch([&] { result = compute(vertex); }, [&] { return nameOf(vertex); });
+  return result;
+}
+
 bool Vertices::runOne(const VertexPlan& vertex) {
-  if (!vertex.has_buffers) return compute(vertex);
+  if (!vertex.has_buffers) return computeChecked(vertex);
   for (const auto& field : vertex.fields)
     if (!field.early)
       for (const auto& row : field.rows) row.load(memory_, scratch_.data());
-  const bool result = compute(vertex);
+  const bool result = computeChecked(vertex);
   for (const auto& field : vertex.fields)
     if (field.written)
       for (const auto& row : field.rows) row.store(memory_, scratch_.data());
@@ -133,7 +144,7 @@ bool Vertices::run() {
   const auto start = std::chrono::steady_clock::now();
   std::atomic<bool> all{true};
   // Waking threads is not worth it for a compute set that was short the last time.
-  if (count > 1 && (plan_.data_bytes > parallel_bytes || last_ > parallel_time)) {
+  if (count > 1 && !checks_.active() && (plan_.data_bytes > parallel_bytes || last_ > parallel_time)) {
     parallelFor(count, 1, [&](std::size_t begin, std::size_t end) {
       if (!runPart(begin, end)) all = false;
     });

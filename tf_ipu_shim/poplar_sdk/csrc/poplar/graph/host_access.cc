@@ -1,5 +1,6 @@
 // Streams, remote buffers and tensors that the host reads and writes.
 #include "poplar/graph/state.hpp"
+#include "poplar/target/option_tables.hpp"
 
 #include <ostream>
 
@@ -25,11 +26,14 @@ DataStream addStream(detail::GraphState& graph, const char* function, StringRef 
 }  // namespace
 
 DataStream Graph::addHostToDeviceFIFO(StringRef handle, const Type& type, std::size_t count, ReplicatedStreamMode mode,
-                                      const OptionFlags&) {
+                                      const OptionFlags& options) {
+  detail::checkOptions("addHostToDeviceFIFO", options, detail::stream_options);
   return addStream(*state_, "addHostToDeviceFIFO", handle, type, count, DataStreamType::HostToDeviceFIFO, mode);
 }
 
-DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& type, std::size_t count, const OptionFlags&) {
+DataStream Graph::addDeviceToHostFIFO(StringRef handle, const Type& type, std::size_t count,
+                                      const OptionFlags& options) {
+  detail::checkOptions("addDeviceToHostFIFO", options, detail::stream_options);
   return addStream(*state_, "addDeviceToHostFIFO", handle, type, count, DataStreamType::DeviceToHostFIFO,
                    ReplicatedStreamMode::REPLICATE);
 }

@@ -1,4 +1,6 @@
 // Targets, devices and the modelled IPU.
+#include "poplar/target/option_tables.hpp"
+
 #include <poplar/Device.hpp>
 #include <poplar/DeviceManager.hpp>
 #include <poplar/IPUModel.hpp>
@@ -83,6 +85,7 @@ Target Target::createIPUTarget(unsigned numIPUs, StringRef systemType, const Opt
 
 Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType,
                                const OptionFlags& options) {
+  detail::checkOptions("Target::createIPUTarget", options, detail::target_options);
   const bool is_version = systemType == "ipu1" || systemType == "ipu2" || systemType == "ipu21";
   auto figures = figuresOf(is_version ? systemType.str() : "ipu2");
   figures.system = systemType.str();
@@ -122,7 +125,10 @@ std::size_t Target::hash() const {
   return std::hash<std::string>()(figures_.arch + figures_.system) * 31 + figures_.ipus * 4099 + figures_.tiles_per_ipu;
 }
 
-Device Device::createCPUDevice(const OptionFlags&) { return Device(0, Target::createCPUTarget()); }
+Device Device::createCPUDevice(const OptionFlags& options) {
+  detail::checkOptions("Device::createCPUDevice", options, detail::target_options);
+  return Device(0, Target::createCPUTarget());
+}
 
 bool Device::attach() const { return attached_ = true; }
 void Device::detach() const { attached_ = false; }
@@ -140,6 +146,7 @@ Device Device::createVirtualDevice(unsigned tilesPerIPU) {
 std::size_t DeviceManager::getNumDevices() const { return getDevices().size(); }
 
 std::vector<Device> DeviceManager::getDevices(const OptionFlags& options) const {
+  detail::checkOptions("DeviceManager", options, detail::target_options);
   const System& system = currentSystem();
   std::vector<Device> devices;
   unsigned id = 0;
@@ -206,7 +213,8 @@ Target IPUModel::createTarget() const {
   return Target(figures);
 }
 
-Device IPUModel::createDevice(OptionFlags, bool, unsigned deviceManagerId) const {
+Device IPUModel::createDevice(OptionFlags options, bool, unsigned deviceManagerId) const {
+  detail::checkOptions("IPUModel::createDevice", options, detail::target_options);
   Device device(deviceManagerId, createTarget());
   device.attach();
   return device;

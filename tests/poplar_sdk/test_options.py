@@ -1,0 +1,107 @@
+"""Options of engines, targets, devices and streams: those that act, and the errors of unknown names and values."""
+
+import pathlib
+import subprocess
+
+import generate_poplibs
+import option_tables
+import pytest
+from poplar_programs import compile_program
+
+pytestmark = [pytest.mark.without_tensorflow, pytest.mark.subprocess]
+
+SOURCE = pathlib.Path(__file__).parent / "programs" / "option_cases.cpp"
+
+
+@pytest.fixture(scope="module")
+def run():
+    program = compile_program(SOURCE, "popops", "poputil")
+
+    def run(case, name, value):
+        return subprocess.run([program, case, name, value], capture_output=True, text=True, check=True).stdout.strip()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "message"),
+    [
+        ("library", "debug.alowOutOfMemory", "Engine: there is no option 'debug.alowOutOfMemory'. Did you mean "),
+        ("library", "allowOutOfMemory", "Did you mean 'debug.allowOutOfMemory'?"),
+        ("target", "ipuLinkTopologie", "Target::createIPUTarget: there is no option 'ipuLinkTopologie'. Did you mean "),
+        ("devices", "colour", "DeviceManager: there is no option 'colour'. Use one of these: gatewayMode, "),
+        ("model", "ipuLink", "IPUModel::createDevice: there is no option 'ipuLink'."),
+        ("cpu", "threads", "Device::createCPUDevice: there is no option 'threads'."),
+        ("stream", "bufferDepth", "addHostToDeviceFIFO: there is no option 'bufferDepth'. Did you mean "),
+        ("summary", "showExecutionStep", "Engine::printProfileSummary: there is no option 'showExecutionStep'."),
+    ],
+)
+def test_unknown_options_are_errors(run, case, name, message):
+    printed = run(case, name, "true").splitlines()[-1]
+    assert printed.startswith("invalid_option: ")
+    assert message in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("debug.instrument", "yes", "expected one of: true, false"),
+        ("opt.maxCompilationThreads", "many", "expected Integer"),
+        ("target.hostSyncTimeout", "soon", "expected Decimal"),
+        ("target.deterministicWorkers", "True", "expected one of: true, false, portable"),
+    ],
+)
+def test_unknown_values_are_errors(run, name, value, expected):
+    message = f"invalid_option: Engine: option '{name}' has the value '{value}'; {expected}. Pass such a value."
+    assert run("library", name, value) == message
+
+
+def _values(option):
+    samples = {"Integer": "0x10", "Decimal": "1.5", "Text": "any words"}
+    return [samples.get(value, value) for value in option.values]
+
+
+def test_every_documented_value_is_accepted(run):
+    tables = option_tables.read()
+    cases = {
+        "engine_options": "library in range",
+        "target_options": "target",
+        "stream_options": "stream",
+        "summary_options": "summary",
+    }
+    options = [(cases[table], option) for table, rows in tables.items() if table in cases for option in rows]
+    assert len(options) > 80
+    for case, option in options:
+        for value in _values(option):
+            assert "invalid_option" not in run(case, option.name, value)
+
+
+@pytest.mark.parametrize("case", ["vertex", "library"])
+def test_float_exceptions_stop_the_program(run, case):
+    place = {"vertex": "Vertex Divide in compute set 'quotients' on tile 1", "library": "compute set 'quotients"}[case]
+    printed = run(case, "debug.floatPointOpException", "true")
+    assert printed.startswith(f"application_runtime_error: Floating-point exception: {place}")
+    assert "made a division by zero" in printed
+    assert run(case, "debug.floatPointOpException", "false") == "inf inf"
+    assert run(case, "debug.nanOverflowException", "true") == "inf inf"
+    assert run(f"{case} in range", "debug.floatPointOpException", "true") == "0.25 0.25"
+
+
+def test_environment_overrides_engine_options(run, monkeypatch):
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"debug.floatPointOpException": true}')
+    assert "division by zero" in run("library", "debug.floatPointOpException", "false")
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", '{"debug.floatPointException": true}')
+    assert "Did you mean 'debug.floatPointOpException'?" in run("library", "debug.instrument", "false")
+    monkeypatch.setenv("POPLAR_ENGINE_OPTIONS", "debug.trace")
+    assert run("library", "debug.instrument", "false").startswith("parse_error: POPLAR_ENGINE_OPTIONS: ")
+
+
+def test_execution_steps_are_shown_on_demand(run):
+    assert "Execution steps:" in run("summary", "showExecutionSteps", "true")
+    assert "Execution steps:" not in run("summary", "showExecutionSteps", "false")
+
+
+def test_page_lists_options_without_effect():
+    page = generate_poplibs.page()
+    assert "| `debug.trace` | `true`, `false` | none: programs run on the CPU" in page
+    assert "| `debug.floatPointOpException` | `true`, `false` | acts |" in page
