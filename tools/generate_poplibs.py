@@ -1,4 +1,4 @@
-"""Writes docs/poplibs.md: the headers and functions of PopLibs that there are, and those that are missing.
+"""Writes docs/poplibs.md, the functions of PopLibs that there are or are missing, and docs/poplar_options.md.
 
 python tools/generate_poplibs.py          writes the page
 python tools/generate_poplibs.py --check  ends with status 1 if the page is out of date
@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tf_ipu_shim" / "poplar_sdk"
 NAMES = PACKAGE / "poplibs_names.txt"
 PAGE = ROOT / "docs" / "poplibs.md"
+OPTIONS_PAGE = ROOT / "docs" / "poplar_options.md"
 WITHOUT_DEFINITION = ("poplar/CSRFunctions.hpp", "poplar/RandomSeed.hpp")
 """Poplar's headers whose functions no library defines."""
 LIBRARIES = ("poputil", "popops", "poplin", "popnn", "poprand", "popsparse", "popfloat", "gcl")
@@ -45,13 +46,18 @@ says so. Forms of functions that add vertices to a `ComputeSet` of the caller ar
 
 """
 
-OPTIONS = """
-## Options
+OPTIONS_HEAD = """---
+type: reference
+tags: [Poplar, PopLibs, C++, OptionFlags, POPLAR_ENGINE_OPTIONS, POPLAR_RUNTIME_OPTIONS]
+---
 
-Functions that take `OptionFlags` check them. An unknown name or value is `poplar::invalid_option`, whose message names
-the nearest option. Integer, Decimal and Text stand for any such value. The variables `POPLAR_ENGINE_OPTIONS` and
-`POPLAR_RUNTIME_OPTIONS` override the options of an engine, except in custom ops: there they are options of the
-TensorFlow program.
+# Options of Poplar's functions
+
+The options that functions of Poplar and PopLibs accept as `OptionFlags`, and whether they act. An unknown name or value
+is `poplar::invalid_option`, whose message names the nearest option. Integer, Decimal and Text stand for any such value.
+
+The variables `POPLAR_ENGINE_OPTIONS` and `POPLAR_RUNTIME_OPTIONS` override the options of an engine. They do not for
+custom ops, where they are options of the TensorFlow program ([Flags](options_flags.md)).
 """
 
 
@@ -100,12 +106,12 @@ def _effect(option: option_tables.Option) -> str:
     return f"none: {option.without_effect}" if option.without_effect else "acts"
 
 
-def _options() -> str:
-    """The section on options: one table for the functions that share one."""
-    text = OPTIONS
+def options_page() -> str:
+    """The text of the page of options: one table for the functions that share one."""
+    text = OPTIONS_HEAD
     for title, rows in option_tables.read_with_titles().values():
         functions = ", ".join(f"`{name}`" for name in title.split(", "))
-        text += f"\n### {functions}\n\n| option | values | effect |\n|---|---|---|\n"
+        text += f"\n## {functions}\n\n| option | values | effect |\n|---|---|---|\n"
         for option in rows:
             values = ", ".join(value if value in option_tables.KINDS else f"`{value}`" for value in option.values)
             text += f"| `{option.name}` | {values} | {_effect(option)} |\n"
@@ -124,11 +130,11 @@ def page() -> str:
     text += "\n## Missing\n\n| header | names |\n|---|---|\n"
     rows = {**missing_in_poplar(), **missing}
     text += "".join(_row(header, names) for header, names in rows.items() if names)
-    return text + _options()
+    return text
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--names"]:
         write_names(pathlib.Path(sys.argv[2]))
         sys.exit(0)
-    sys.exit(generated_page.write_or_check(PAGE, page, __doc__, "poplibs"))
+    sys.exit(generated_page.write_or_check_all({PAGE: page, OPTIONS_PAGE: options_page}, __doc__, "poplibs"))

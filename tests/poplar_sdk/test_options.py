@@ -102,6 +102,6 @@ def test_execution_steps_are_shown_on_demand(run):
 
 
 def test_page_lists_options_without_effect():
-    page = generate_poplibs.page()
+    page = generate_poplibs.options_page()
     assert "| `debug.trace` | `true`, `false` | none: programs run on the CPU" in page
     assert "| `debug.floatPointOpException` | `true`, `false` | acts |" in page

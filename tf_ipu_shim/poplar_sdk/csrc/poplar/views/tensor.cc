@@ -304,6 +304,19 @@ bool Tensor::getConstantData(void* to, std::size_t, Type type, std::size_t count
 
 std::string Tensor::shapeToString() const { return shapeText(impl().view.shape()); }
 
+std::string Tensor::getDebugStr() const {
+  const auto graph = impl().graph.lock();
+  std::vector<Address> variables;  // in the order of the elements
+  for (const Span& span : viewOf(*this).spans()) {
+    const auto variable = variableOf(span.address);
+    if (std::find(variables.begin(), variables.end(), variable) == variables.end()) variables.push_back(variable);
+  }
+  std::string text;
+  for (const auto variable : variables)
+    text += (text.empty() ? "" : ", ") + (graph ? graph->variables[variable].name : std::to_string(variable));
+  return text;
+}
+
 void Tensor::dumpRegions(std::ostream& out) const {
   for (const auto& interval : getVarRegions()) out << interval << '\n';
 }
