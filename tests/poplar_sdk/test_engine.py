@@ -138,6 +138,10 @@ def test_print_tensor(run):
     ]
 
 
+def test_tensors_have_the_names_of_their_variables(run):
+    assert run("names") == ["counted, z, zeros", "z"]
+
+
 def test_compute_graphs_have_what_programs_run(run):
     first, *lines, last = run("drawn")
     assert (first, last) == ("digraph compute_graph {", "}")

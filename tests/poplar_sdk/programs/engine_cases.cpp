@@ -436,11 +436,17 @@ void drawn() {
   c.graph.outputComputeGraph(std::cout, {c.program});
 }
 
+void names() {
+  Case c;
+  const Tensor x = c.counted({4}), y = c.zeros({4}), z = c.graph.addVariable(FLOAT, {1}, "z");
+  std::cout << concat(std::vector<Tensor>{x.reverse(0), z, y, x}).getDebugStr() << '\n' << z.getDebugStr() << '\n';
+}
+
 const std::map<std::string, std::function<void()>> cases = {
     {"strided views", stridedViews}, {"old values", oldValues}, {"halves", halves}, {"rows and state", rowsAndState},
     {"workers", workers}, {"indexed fields", indexedFields}, {"control flow", controlFlow}, {"copies", copies}, {"streams", streams},
     {"replicas", replicas}, {"kernels", kernels}, {"account", account}, {"mappings", mappings}, {"threads", threads},
-    {"printed", printed}, {"drawn", drawn}, {"devices", devices}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
+    {"printed", printed}, {"drawn", drawn}, {"names", names}, {"devices", devices}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
     {"unconnected", unconnected}, {"wrong type", wrongType}, {"unknown field", unknownField},
     {"unknown vertex", unknownVertex}, {"throws", throws}, {"out of bounds", outOfBounds},
     {"constant written", constantWritten}, {"unconnected stream", unconnectedStream}, {"tile too high", tileTooHigh},
