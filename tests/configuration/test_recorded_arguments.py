@@ -53,6 +53,11 @@ def user_op(**options):
     ipu.custom_ops.register_emulation("libsame.so", None)
 
 
+def user_op_metadata(is_elementwise=False, **options):
+    declared = bridge.Metadata(5, (), (), is_elementwise, is_stateless=True, is_hashable=True, **options)
+    poplar_ops.note_metadata(declared)
+
+
 def embedding_by_id(**options):
     table, ops = tf.Variable(tf.ones([4, 2])), gen_pop_datastream_ops
     ordinal = options.pop("device_ordinal", 0)
@@ -307,9 +312,7 @@ GIVEN = {
     "HostEmbedding": (host_embedding, {"partition_strategy": "ENCODING", "optimizer_name": "mine", "count": 2}),
     "precompiled_user_op": (user_op, {"gp_path": "codelets.gp", "separate_gradients": True}),
     "user_op_metadata": (
-        lambda **options: poplar_ops.note_metadata(
-            bridge.Metadata(5, (), (), is_stateless=True, is_hashable=True, **options)
-        ),
+        user_op_metadata,
         {"is_elementwise": True, "replica_identical_outputs": [0]},
     ),
     "device_embeddings": (embedding_by_id, {"partition_strategy": "TOKEN", "device_ordinal": 1}),

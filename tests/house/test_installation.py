@@ -203,5 +203,7 @@ def test_editable_install(python, environment, checkout, tmp_path):
 
 @pytest.mark.without_tensorflow
 def test_options_do_not_load_the_poplar_graph_api(python):
-    code = "import sys; from tf_ipu_shim.configuration import environment; print('tf_ipu_shim.poplar_sdk' in sys.modules)"
+    code = (
+        "import sys; from tf_ipu_shim.configuration import environment; print('tf_ipu_shim.poplar_sdk' in sys.modules)"
+    )
     assert python.succeeds("-c", code).strip() == "False"

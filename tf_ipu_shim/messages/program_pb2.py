@@ -117,7 +117,7 @@ message ProgramAnswer {
   string application_file = 8;             // of an application alone, which has nothing else here
   repeated SentElements sent = 9;          // where programs are compiled and not run
   repeated tensorflow.TensorShapeProto result_shapes = 10;  // likewise
-  string user_op_target = 11;              // what users' Poplar ops of the program are built for; empty without such ops
+  string user_op_target = 11;              // what users' Poplar ops of it are built for; else empty
 }
 
 // What the lowering asks of the plugin while a program waits for its answer.
