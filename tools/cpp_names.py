@@ -117,21 +117,6 @@ def declared_names(header: str) -> list[Name]:
     return list(found)
 
 
-def declared_functions(header: str) -> list[str]:
-    """The functions that a header declares without a body in the namespace `poplar`, whose other names are not listed.
-
-    Example:
-        >>> declared_functions("namespace poplar { struct A { int x; }; void f(A a); }")
-        ['f']
-    """
-    text = _DIRECTIVE.sub("", _COMMENT.sub("", header))
-    body = text[text.index("{") + 1 : text.rindex("}")]
-    while (shorter := re.sub(r"\{[^{}]*\}", "", body)) != body:
-        body = shorter
-    names = [_declared(declaration) for declaration in body.split(";") if "(" in declaration]
-    return list(dict.fromkeys(name for name in names if name))
-
-
 def _note(found: dict[Name, None], spaces: list[str], declaration: str, *, inline: bool) -> None:
     name = _declared(declaration)
     path = "::".join(spaces)

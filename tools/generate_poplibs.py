@@ -10,6 +10,7 @@ error messages read.
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 from collections.abc import Iterable
 
@@ -22,8 +23,7 @@ PACKAGE = ROOT / "tf_ipu_shim" / "poplar_sdk"
 NAMES = PACKAGE / "poplibs_names.txt"
 PAGE = ROOT / "docs" / "poplibs.md"
 OPTIONS_PAGE = ROOT / "docs" / "poplar_options.md"
-WITHOUT_DEFINITION = ("poplar/CSRFunctions.hpp", "poplar/RandomSeed.hpp")
-"""Poplar's headers whose functions no library defines."""
+_MACRO = re.compile(r"^#define \w+\([^)]*\)(?:.*\\\n)*.*\n", re.MULTILINE)
 LIBRARIES = ("poputil", "popops", "poplin", "popnn", "poprand", "popsparse", "popfloat", "gcl")
 
 HEAD = """---
@@ -34,15 +34,14 @@ tags: [PopLibs, Poplar, C++, custom op]
 # PopLibs
 
 The headers and functions of PopLibs that custom ops can call. {present} of {all} names of PopLibs' headers are there.
-A program that calls a missing one does not link: the linker names the function, and the second table its header. The
-first rows of that table are functions of Poplar itself, all others of which are there.
+A program that calls a missing one does not link: the linker names the function, and the second table its header.
 
 Functions compute on the CPU. They compute half in float and round once at the end. In `popops::map` each operation of
 an expression rounds. Reductions accumulate floats in double, products in float.
 
 A new tensor lies linearly over the tiles, as `poputil::mapTensorLinearly` maps it. The result of an element-wise
-function has the mapping of the first operand of its shape. Options and plans change no value, except where a header
-says so. Forms of functions that add vertices to a `ComputeSet` of the caller are missing.
+function has the mapping of the first operand of its shape. Plans change no value. Forms of functions that add vertices
+to a `ComputeSet` of the caller are missing.
 
 """
 
@@ -54,11 +53,20 @@ tags: [Poplar, PopLibs, C++, OptionFlags, POPLAR_ENGINE_OPTIONS, POPLAR_RUNTIME_
 # Options of Poplar's functions
 
 The options that functions of Poplar and PopLibs accept as `OptionFlags`, and whether they act. An unknown name or value
-is `poplar::invalid_option`, whose message names the nearest option. Integer, Decimal and Text stand for any such value.
+is `poplar::invalid_option`, whose message names the nearest option. Integer, Decimal, Fraction (a decimal from 0 to 1)
+and Text stand for any such value.
 
 The variables `POPLAR_ENGINE_OPTIONS` and `POPLAR_RUNTIME_OPTIONS` override the options of an engine. They do not for
 custom ops, where they are options of the TensorFlow program ([Flags](options_flags.md)).
 """
+
+
+def header_text(header: pathlib.Path) -> str:
+    """A header of ours with the macros of the `detail` headers that it includes: some declare functions by them."""
+    text = header.read_text()
+    included = re.findall(r"#include <(\w+/detail/\w+\.hpp)>", text)
+    macros = [_MACRO.findall((PACKAGE / "include" / name).read_text()) for name in included]
+    return "".join(macro for found in macros for macro in found) + text
 
 
 def present_names() -> dict[str, list[str]]:
@@ -66,7 +74,7 @@ def present_names() -> dict[str, list[str]]:
     found = {}
     for library in LIBRARIES:
         for header in sorted((PACKAGE / "include" / library).glob("*.hpp")):
-            names = {name.text for name in cpp_names.declared_names(header.read_text())}
+            names = {name.text for name in cpp_names.declared_names(header_text(header))}
             found[f"{library}/{header.name}"] = sorted(names)
     return found
 
@@ -77,15 +85,6 @@ def poplibs_names() -> dict[str, list[str]]:
     for line in NAMES.read_text().splitlines():
         header, name = line.split()
         found.setdefault(header, []).append(name)
-    return found
-
-
-def missing_in_poplar() -> dict[str, list[str]]:
-    """The functions of Poplar's own headers that are declared only, by header."""
-    found = {}
-    for header in WITHOUT_DEFINITION:
-        names = cpp_names.declared_functions((PACKAGE / "include" / header).read_text())
-        found[header] = sorted(f"poplar::{name}" for name in names)
     return found
 
 
@@ -108,11 +107,12 @@ def _effect(option: option_tables.Option) -> str:
 
 def options_page() -> str:
     """The text of the page of options: one table for the functions that share one."""
-    text = OPTIONS_HEAD
-    for title, rows in option_tables.read_with_titles().values():
+    text, tables = OPTIONS_HEAD, option_tables.read_with_titles()
+    for title, rows in tables.values():
+        title, _, other = title.partition(" with ")
         functions = ", ".join(f"`{name}`" for name in title.split(", "))
         text += f"\n## {functions}\n\n| option | values | effect |\n|---|---|---|\n"
-        for option in rows:
+        for option in [*rows, *(tables[other][1] if other else [])]:
             values = ", ".join(value if value in option_tables.KINDS else f"`{value}`" for value in option.values)
             text += f"| `{option.name}` | {values} | {_effect(option)} |\n"
     return text
@@ -128,8 +128,7 @@ def page() -> str:
     text += "## There\n\n| header | names |\n|---|---|\n"
     text += "".join(_row(header, names) for header, names in present.items() if names)
     text += "\n## Missing\n\n| header | names |\n|---|---|\n"
-    rows = {**missing_in_poplar(), **missing}
-    text += "".join(_row(header, names) for header, names in rows.items() if names)
+    text += "".join(_row(header, names) for header, names in missing.items() if names)
     return text
 
 

@@ -7,7 +7,7 @@ import pathlib
 import re
 
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "tf_ipu_shim" / "poplar_sdk" / "csrc"
-KINDS = ("Integer", "Decimal", "Text")
+KINDS = ("Integer", "Decimal", "Fraction", "Text")
 """Words for any value of that kind."""
 _REASON = re.compile(r'constexpr const char\s*\*\s*(\w+)\s*=\s*((?:"[^"]*"\s*)+);')
 _TABLE = re.compile(r"((?://[^\n]*\n)+)[^\n;]*\bOption (\w+)\[\] = \{\n(.*?)\n\};", re.DOTALL)

@@ -1,23 +1,19 @@
 // Convolutions as products of the weights with the columns that they meet.
-#include <algorithm>
 #include <numeric>
 #include <poplin/ConvUtil.hpp>
 #include <poplin/Convolution.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
 #include <popops/ScaledAdd.hpp>
-#include <poputil/detail/kernels.hpp>
 #include <poputil/detail/matrices.hpp>
+
+#include "poputil/library.hpp"
 
 namespace poplin {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::OptionFlags;
-using poplar::Tensor;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
-using Shape = std::vector<std::size_t>;
+namespace {
 
 Shape inputShape(const ConvParams &params) {
   Shape shape{params.batchSize, params.getNumInputChans()};
@@ -170,6 +166,29 @@ std::uint64_t flopsOf(const ConvParams &params) {
          params.outputChannelsPerConvGroup;
 }
 
+unsigned numberOf(const OptionFlags &options, const char *name, unsigned otherwise) {
+  const auto text = valueOf(options, name, "");
+  return text.empty() ? otherwise : static_cast<unsigned>(std::stoul(text, nullptr, 0));
+}
+
+// A new tensor, mapped linearly over the tiles that the options leave.
+Tensor createMapped(const std::string &function, poplar::Graph &graph, const poplar::Type &type, const Shape &shape,
+                    const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  checkOptions(function.c_str(), options, convolution_options);
+  const auto &target = graph.getTarget();
+  const auto ipus = target.getNumIPUs(), tiles = target.getTilesPerIPU();
+  const auto used_ipus = numberOf(options, "numIPUs", ipus), used_tiles = numberOf(options, "tilesPerIPU", tiles);
+  if (used_ipus == 0 || used_ipus > ipus || used_tiles == 0 || used_tiles > tiles)
+    fail(function, "numIPUs is " + std::to_string(used_ipus) + " and tilesPerIPU " + std::to_string(used_tiles) +
+         "; expected 1 to " + std::to_string(ipus) + " and 1 to " + std::to_string(tiles), "Use what the target has");
+  if (used_ipus == ipus && used_tiles == tiles) return poputil::detail::createLinear(graph, type, shape, debugContext);
+  std::vector<unsigned> left;
+  for (unsigned ipu = 0; ipu != used_ipus; ++ipu)
+    for (unsigned tile = 0; tile != used_tiles; ++tile) left.push_back(ipu * tiles + tile);
+  auto part = graph.createVirtualGraph(left);
+  return poputil::detail::createLinear(part, type, shape, debugContext);
+}
+
 Tensor scalar(poplar::Graph &graph, float value, const poplar::DebugContext &debugContext) {
   return poputil::detail::constantScalar(graph, poplar::FLOAT, value, debugContext);
 }
@@ -181,18 +200,18 @@ std::uint64_t getBwdFlops(const ConvParams &params) { return flopsOf(params); }
 std::uint64_t getWuFlops(const ConvParams &params) { return flopsOf(params); }
 
 Tensor createWeights(poplar::Graph &graph, const ConvParams &params, const poplar::DebugContext &debugContext,
-                     const OptionFlags &, PlanningCache *) {
-  return poputil::detail::createLinear(graph, params.inputType, weightsShape(params), debugContext);
+                     const OptionFlags &options, PlanningCache *) {
+  return createMapped("poplin::createWeights", graph, params.inputType, weightsShape(params), debugContext, options);
 }
 
 Tensor createInput(poplar::Graph &graph, const ConvParams &params, const poplar::DebugContext &debugContext,
-                   const OptionFlags &, PlanningCache *) {
-  return poputil::detail::createLinear(graph, params.inputType, inputShape(params), debugContext);
+                   const OptionFlags &options, PlanningCache *) {
+  return createMapped("poplin::createInput", graph, params.inputType, inputShape(params), debugContext, options);
 }
 
 Tensor createConvOutput(poplar::Graph &graph, const ConvParams &params, const poplar::DebugContext &debugContext,
-                        const OptionFlags &, PlanningCache *) {
-  return poputil::detail::createLinear(graph, params.outputType, outputShape(params), debugContext);
+                        const OptionFlags &options, PlanningCache *) {
+  return createMapped("poplin::createConvOutput", graph, params.outputType, outputShape(params), debugContext, options);
 }
 
 Tensor createBiases(poplar::Graph &graph, const Tensor &activations, const poplar::DebugContext &debugContext) {
@@ -200,12 +219,13 @@ Tensor createBiases(poplar::Graph &graph, const Tensor &activations, const popla
 }
 
 Tensor createBiases(poplar::Graph &graph, const Tensor &activations, const ConvParams &,
-                    const poplar::DebugContext &debugContext, const OptionFlags &, PlanningCache *) {
+                    const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
+  checkOptions("poplin::createBiases", options, convolution_options);
   return createBiases(graph, activations, debugContext);
 }
 
 Tensor convolution(poplar::Graph &graph, const Tensor &in, const Tensor &weights, const ConvParams &params,
-                   bool transposeAndFlipWeights, poplar::program::Sequence &prog,
+                   bool transposeAndFlipWeights, Sequence &prog,
                    const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *cache) {
   const auto out = createConvOutput(graph, params, {debugContext, "convolution/Out"}, options, cache);
   convolutionWithOutput(graph, in, weights, out, params, transposeAndFlipWeights, prog, debugContext, options, cache);
@@ -213,8 +233,9 @@ Tensor convolution(poplar::Graph &graph, const Tensor &in, const Tensor &weights
 }
 
 void convolutionWithOutput(poplar::Graph &graph, const Tensor &in, const Tensor &weights, const Tensor &out,
-                           const ConvParams &params, bool transposeAndFlipWeights, poplar::program::Sequence &prog,
-                           const poplar::DebugContext &debugContext, const OptionFlags &, PlanningCache *) {
+                           const ConvParams &params, bool transposeAndFlipWeights, Sequence &prog,
+                           const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
+  checkOptions("poplin::convolution", options, convolution_options);
   const auto used = transposeAndFlipWeights ? transposeAndFlip(weights) : weights;
   checkTypes(params, in, used);
   checkShape("the input", in, inputShape(params));
@@ -227,13 +248,14 @@ void convolutionWithOutput(poplar::Graph &graph, const Tensor &in, const Tensor 
 }
 
 void weightsTransposeChansFlipXY(poplar::Graph &, const Tensor &weightsIn, const Tensor &weightsOut,
-                                 poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                                 const OptionFlags &) {
+                                 Sequence &prog, const poplar::DebugContext &debugContext,
+                                 const OptionFlags &options) {
+  checkOptions("poplin::weightsTransposeChansFlipXY", options, convolution_options);
   prog.add(poplar::program::Copy(transposeAndFlip(weightsIn), weightsOut, false, debugContext));
 }
 
 Tensor calculateWeightDeltas(poplar::Graph &graph, const Tensor &zDeltas, const Tensor &activations,
-                             const ConvParams &params, poplar::program::Sequence &prog,
+                             const ConvParams &params, Sequence &prog,
                              const poplar::DebugContext &debugContext, const OptionFlags &options,
                              PlanningCache *cache) {
   checkTypes(params, activations, activations);
@@ -250,7 +272,7 @@ Tensor calculateWeightDeltas(poplar::Graph &graph, const Tensor &zDeltas, const 
 
 void convolutionWeightUpdate(poplar::Graph &graph, const Tensor &zDeltas, const Tensor &weights,
                              const Tensor &activations, ConvParams params, const Tensor &scale,
-                             poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
+                             Sequence &prog, const poplar::DebugContext &debugContext,
                              const OptionFlags &options, PlanningCache *cache) {
   const auto deltas =
       calculateWeightDeltas(graph, zDeltas, activations, params, prog, debugContext, options, cache);
@@ -259,15 +281,16 @@ void convolutionWeightUpdate(poplar::Graph &graph, const Tensor &zDeltas, const 
 
 void convolutionWeightUpdate(poplar::Graph &graph, const Tensor &zDeltas, const Tensor &weights,
                              const Tensor &activations, ConvParams params, float scale,
-                             poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
+                             Sequence &prog, const poplar::DebugContext &debugContext,
                              const OptionFlags &options, PlanningCache *cache) {
   convolutionWeightUpdate(graph, zDeltas, weights, activations, std::move(params), scalar(graph, scale, debugContext),
                           prog, debugContext, options, cache);
 }
 
 void convolutionBiasUpdate(poplar::Graph &graph, const Tensor &zDeltas, const Tensor &biases, const Tensor &scale,
-                           const OptionFlags &, poplar::program::Sequence &prog,
+                           const OptionFlags &options, Sequence &prog,
                            const poplar::DebugContext &debugContext) {
+  checkOptions("poplin::convolutionBiasUpdate", options, convolution_options);
   Shape dims{0};
   for (std::size_t dim = 2; dim < zDeltas.rank(); ++dim) dims.push_back(dim);
   const poplar::DebugContext name{debugContext, "biasUpdate"};
@@ -276,12 +299,12 @@ void convolutionBiasUpdate(poplar::Graph &graph, const Tensor &zDeltas, const Te
 }
 
 void convolutionBiasUpdate(poplar::Graph &graph, const Tensor &zDeltas, const Tensor &biases, float scale,
-                           const OptionFlags &options, poplar::program::Sequence &prog,
+                           const OptionFlags &options, Sequence &prog,
                            const poplar::DebugContext &debugContext) {
   convolutionBiasUpdate(graph, zDeltas, biases, scalar(graph, scale, debugContext), options, prog, debugContext);
 }
 
-void addBias(poplar::Graph &graph, const Tensor &in, const Tensor &biases, poplar::program::Sequence &prog,
+void addBias(poplar::Graph &graph, const Tensor &in, const Tensor &biases, Sequence &prog,
              const poplar::DebugContext &debugContext) {
   Shape shape(in.rank(), 1);
   shape.at(1) = biases.numElements();

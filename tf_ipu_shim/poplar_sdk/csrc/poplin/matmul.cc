@@ -1,18 +1,15 @@
 // Products of matrices.
 #include <poplin/MatMul.hpp>
 #include <popops/ScaledAdd.hpp>
-#include <poputil/detail/kernels.hpp>
 #include <poputil/detail/matrices.hpp>
+
+#include "poputil/library.hpp"
 
 namespace poplin {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::OptionFlags;
-using poplar::Tensor;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
-using Shape = std::vector<std::size_t>;
+namespace {
 
 // The sizes of a grouped product.
 struct Sizes {
@@ -43,7 +40,7 @@ void checkTypes(const Tensor &A, const Tensor &B, const poplar::Type &out) {
 }
 
 void addMatMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, const Tensor &out, std::size_t rank,
-               poplar::program::Sequence &prog, const poplar::DebugContext &debugContext) {
+               Sequence &prog, const poplar::DebugContext &debugContext) {
   checkTypes(A, B, out.elementType());
   const auto sizes = sizesOf(A.shape(), B.shape(), rank);
   if (out.shape() != resultShape(sizes, rank))
@@ -91,81 +88,57 @@ Tensor createResult(poplar::Graph &graph, const Tensor &A, const Tensor &B, cons
 }
 
 void addAccumulation(poplar::Graph &graph, const Tensor &C, const Tensor &k, const Tensor &A, const Tensor &B,
-                     std::size_t rank, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext) {
+                     std::size_t rank, Sequence &prog, const poplar::DebugContext &debugContext) {
   const auto product = createResult(graph, A, B, poplar::FLOAT, rank, debugContext);
   addMatMul(graph, A, B, product, rank, prog, debugContext);
   popops::scaledAddTo(graph, C, product, k, prog, {debugContext, "matMulAcc"});
 }
 
-Tensor scale(poplar::Graph &graph, float k, const poplar::DebugContext &debugContext) {
-  return poputil::detail::constantScalar(graph, poplar::FLOAT, k, debugContext);
-}
-
 }  // namespace
 
-Tensor matMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, poplar::program::Sequence &prog,
-              const poplar::Type &outputType, const poplar::DebugContext &debugContext, const OptionFlags &,
-              PlanningCache *) {
-  const auto out = createResult(graph, A, B, outputType, 2, debugContext);
-  addMatMul(graph, A, B, out, 2, prog, debugContext);
-  return out;
-}
-
-Tensor matMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, poplar::program::Sequence &prog,
+Tensor matMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, Sequence &prog,
               const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *cache) {
   return matMul(graph, A, B, prog, A.elementType(), debugContext, options, cache);
 }
 
-void matMulWithOutput(poplar::Graph &graph, const Tensor &A, const Tensor &B, Tensor &out,
-                      poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
-                      PlanningCache *) {
-  addMatMul(graph, A, B, out, 2, prog, debugContext);
-}
+// The products of matrices (rank 2) and of groups of matrices (rank 3).
+#define PRODUCTS(name, rank)                                                                                        \
+  Tensor name(poplar::Graph &graph, const Tensor &A, const Tensor &B, Sequence &prog,                               \
+              const poplar::Type &outputType, const poplar::DebugContext &debugContext, const OptionFlags &options, \
+              PlanningCache *) {                                                                                    \
+    checkOptions("poplin::" #name, options, matmul_options);                                                     \
+    const auto out = createResult(graph, A, B, outputType, rank, debugContext);                                     \
+    addMatMul(graph, A, B, out, rank, prog, debugContext);                                                          \
+    return out;                                                                                                     \
+  }                                                                                                                 \
+  void name##WithOutput(poplar::Graph &graph, const Tensor &A, const Tensor &B, Tensor &out, Sequence &prog,        \
+                        const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {    \
+    checkOptions("poplin::" #name "WithOutput", options, matmul_options);                                        \
+    addMatMul(graph, A, B, out, rank, prog, debugContext);                                                          \
+  }                                                                                                                 \
+  void name##Acc(poplar::Graph &graph, const Tensor &C, const Tensor &k, const Tensor &A, const Tensor &B,          \
+                 Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &options,              \
+                 PlanningCache *) {                                                                                 \
+    checkOptions("poplin::" #name "Acc", options, matmul_options);                                               \
+    addAccumulation(graph, C, k, A, B, rank, prog, debugContext);                                                   \
+  }                                                                                                                 \
+  void name##Acc(poplar::Graph &graph, const Tensor &C, float k, const Tensor &A, const Tensor &B, Sequence &prog,  \
+                 const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *cache) {      \
+    const auto scale = poputil::detail::constantScalar(graph, poplar::FLOAT, k, debugContext);                      \
+    name##Acc(graph, C, scale, A, B, prog, debugContext, options, cache);                                           \
+  }
 
-Tensor matMulGrouped(poplar::Graph &graph, const Tensor &A, const Tensor &B, poplar::program::Sequence &prog,
-                     const poplar::Type &outputType, const poplar::DebugContext &debugContext, const OptionFlags &,
-                     PlanningCache *) {
-  const auto out = createResult(graph, A, B, outputType, 3, debugContext);
-  addMatMul(graph, A, B, out, 3, prog, debugContext);
-  return out;
-}
-
-void matMulGroupedWithOutput(poplar::Graph &graph, const Tensor &A, const Tensor &B, Tensor &out,
-                             poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                             const OptionFlags &, PlanningCache *) {
-  addMatMul(graph, A, B, out, 3, prog, debugContext);
-}
-
-void matMulAcc(poplar::Graph &graph, const Tensor &C, float k, const Tensor &A, const Tensor &B,
-               poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
-               PlanningCache *) {
-  addAccumulation(graph, C, scale(graph, k, debugContext), A, B, 2, prog, debugContext);
-}
-
-void matMulAcc(poplar::Graph &graph, const Tensor &C, const Tensor &k, const Tensor &A, const Tensor &B,
-               poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
-               PlanningCache *) {
-  addAccumulation(graph, C, k, A, B, 2, prog, debugContext);
-}
-
-void matMulGroupedAcc(poplar::Graph &graph, const Tensor &C, float k, const Tensor &A, const Tensor &B,
-                      poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
-                      PlanningCache *) {
-  addAccumulation(graph, C, scale(graph, k, debugContext), A, B, 3, prog, debugContext);
-}
-
-void matMulGroupedAcc(poplar::Graph &graph, const Tensor &C, const Tensor &k, const Tensor &A, const Tensor &B,
-                      poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &,
-                      PlanningCache *) {
-  addAccumulation(graph, C, k, A, B, 3, prog, debugContext);
-}
+PRODUCTS(matMul, 2)
+PRODUCTS(matMulGrouped, 3)
+#undef PRODUCTS
 
 // The functions that create a tensor of a product, of two types or of one.
 #define CREATE_FOR_PRODUCT(name, TYPE, SHAPE)                                                                      \
   Tensor name(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &outputType,                 \
               const Shape &aShape, const Shape &bShape, const poplar::DebugContext &debugContext,                  \
-              const OptionFlags &, PlanningCache *) {                                                              \
+              const OptionFlags &options, PlanningCache *) {                                                       \
     (void)inputType, (void)outputType, (void)aShape, (void)bShape;                                                 \
+    checkOptions("poplin::" #name, options, matmul_options);                                                    \
     return poputil::detail::createLinear(graph, TYPE, SHAPE, debugContext);                                        \
   }
 #define CREATE_FOR_PRODUCT_OF_ONE_TYPE(name)                                                                       \
@@ -186,21 +159,22 @@ CREATE_FOR_PRODUCT_OF_ONE_TYPE(createMatMulOutput)
 #undef CREATE_FOR_PRODUCT_OF_ONE_TYPE
 #undef CREATE_FOR_PRODUCT
 
-Tensor preArrangeMatMulInputRHS(poplar::Graph &, const Shape &, const Tensor &B, poplar::program::Sequence &,
-                                const poplar::Type &, const poplar::DebugContext &, const OptionFlags &,
-                                PlanningCache *) {
+Tensor preArrangeMatMulInputRHS(poplar::Graph &, const Shape &, const Tensor &B, Sequence &, const poplar::Type &,
+                                const poplar::DebugContext &, const OptionFlags &options, PlanningCache *) {
+  checkOptions("poplin::preArrangeMatMulInputRHS", options, matmul_options);
   return B;
 }
 
-Tensor preArrangeMatMulInputRHS(poplar::Graph &, const Shape &, const Tensor &B, poplar::program::Sequence &,
-                                const poplar::DebugContext &, const OptionFlags &, PlanningCache *) {
-  return B;
+Tensor preArrangeMatMulInputRHS(poplar::Graph &graph, const Shape &aShape, const Tensor &B, Sequence &prog,
+                                const poplar::DebugContext &debugContext, const OptionFlags &options,
+                                PlanningCache *cache) {
+  return preArrangeMatMulInputRHS(graph, aShape, B, prog, B.elementType(), debugContext, options, cache);
 }
 
-Tensor preArrangeMatMulGroupedInputRHS(poplar::Graph &, const Shape &, const Tensor &B, poplar::program::Sequence &,
-                                       const poplar::Type &, const poplar::DebugContext &, const OptionFlags &,
-                                       PlanningCache *) {
-  return B;
+Tensor preArrangeMatMulGroupedInputRHS(poplar::Graph &graph, const Shape &aShape, const Tensor &B, Sequence &prog,
+                                       const poplar::Type &outputType, const poplar::DebugContext &debugContext,
+                                       const OptionFlags &options, PlanningCache *cache) {
+  return preArrangeMatMulInputRHS(graph, aShape, B, prog, outputType, debugContext, options, cache);
 }
 
 Tensor transposeGroupedMatrix(const Tensor &A) { return A.dimShuffle({0, 2, 1}); }

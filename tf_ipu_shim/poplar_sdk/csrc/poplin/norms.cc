@@ -1,28 +1,23 @@
 // Normalisation by the statistics of channels.
 #include <poplin/Norms.hpp>
-#include <popops/ElementWise.hpp>
 #include <popops/Reduce.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "popops/float_expressions.hpp"
+#include "poputil/library.hpp"
 
 namespace poplin {
 
-namespace {
+using namespace poputil::library;
+using popops::detail::inFloat;
+using popops::detail::mapInFloat;
 
-using poplar::Tensor;
-using poplar::program::Sequence;
-using popops::expr::_1;
-using popops::expr::_2;
-using popops::expr::_3;
-using popops::expr::_4;
-using popops::expr::Any;
-using popops::expr::Expr;
-using Shape = std::vector<std::size_t>;
+namespace {
 
 // All dimensions but that of the channels.
 Shape otherDims(const Tensor &acts) {
   if (acts.rank() < 2)
-    poputil::detail::fail("poplin::norm", "the activations have the shape " +
-                          poputil::detail::describeShape(acts.shape()), "Pass {batch, channels, field...}");
+    fail("poplin::norm", "the activations have the shape " + poputil::detail::describeShape(acts.shape()),
+         "Pass {batch, channels, field...}");
   Shape dims{0};
   for (std::size_t dim = 2; dim < acts.rank(); ++dim) dims.push_back(dim);
   return dims;
@@ -35,14 +30,6 @@ Tensor perChannel(const Tensor &values, const Tensor &acts) {
   return values.reshape(shape);
 }
 
-Any inFloat(const Expr &operand) { return popops::expr::Cast(operand, poplar::FLOAT); }
-
-// The expression computed in float, in the type of the first tensor.
-Tensor mapInFloat(poplar::Graph &graph, const Expr &expression, const std::vector<Tensor> &tensors, Sequence &prog,
-                  const poplar::DebugContext &debugContext) {
-  return popops::map(graph, popops::expr::Cast(expression, tensors.front().elementType()), tensors, prog, debugContext);
-}
-
 // The sum over all but the channels, in float.
 Tensor sumChannels(poplar::Graph &graph, const Tensor &tensor, popops::Operation op, Sequence &prog,
                    const poplar::DebugContext &debugContext) {
@@ -51,7 +38,8 @@ Tensor sumChannels(poplar::Graph &graph, const Tensor &tensor, popops::Operation
 
 Tensor productInFloat(poplar::Graph &graph, const Tensor &a, const Tensor &b, Sequence &prog,
                       const poplar::DebugContext &debugContext) {
-  return popops::map(graph, popops::expr::Mul(inFloat(_1), inFloat(_2)), {a, b}, prog, debugContext);
+  using namespace popops::expr;
+  return popops::map(graph, Mul(inFloat(_1), inFloat(_2)), {a, b}, prog, debugContext);
 }
 
 std::size_t countPerChannel(const Tensor &acts) { return acts.numElements() / acts.dim(1); }
@@ -126,7 +114,8 @@ std::pair<Tensor, Tensor> normParamGradients(poplar::Graph &graph, const Tensor 
 
 Tensor normGradients(poplar::Graph &graph, const Tensor &gradsIn, const Tensor &gamma, Sequence &prog,
                      const poplar::DebugContext &debugContext) {
-  return mapInFloat(graph, popops::expr::Mul(inFloat(_1), inFloat(_2)), {gradsIn, perChannel(gamma, gradsIn)}, prog,
+  using namespace popops::expr;
+  return mapInFloat(graph, Mul(inFloat(_1), inFloat(_2)), {gradsIn, perChannel(gamma, gradsIn)}, prog,
                     {debugContext, "normGradients"});
 }
 

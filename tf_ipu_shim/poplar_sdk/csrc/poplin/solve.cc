@@ -1,19 +1,15 @@
 // Grids, triangular systems and Cholesky's factorisation.
-#include <cmath>
 #include <poplin/Cholesky.hpp>
 #include <poplin/MeshGrid.hpp>
 #include <poplin/TriangularSolve.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace poplin {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::OptionFlags;
-using poplar::Tensor;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
-using Shape = std::vector<std::size_t>;
+namespace {
 
 // The side of square matrices of floating point in the last two dimensions.
 std::size_t sideOf(const std::string &function, const Tensor &a) {
@@ -84,18 +80,20 @@ std::vector<Tensor> meshgrid2d(poplar::Graph &, Tensor x, Tensor y) {
 
 Tensor createTriangularSolveInputLHS(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &,
                                      const Shape &aShape, const Shape &, bool,
-                                     const poplar::DebugContext &debugContext, const OptionFlags &, PlanningCache *) {
+                                     const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
+  checkOptions("poplin::createTriangularSolveInputLHS", options, solverOptions());
   return poputil::detail::createLinear(graph, inputType, aShape, debugContext);
 }
 
 Tensor createTriangularSolveInputRHS(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &,
                                      const Shape &, const Shape &bShape, bool,
-                                     const poplar::DebugContext &debugContext, const OptionFlags &, PlanningCache *) {
+                                     const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
+  checkOptions("poplin::createTriangularSolveInputRHS", options, solverOptions());
   return poputil::detail::createLinear(graph, inputType, bShape, debugContext);
 }
 
 Tensor triangularMask(poplar::Graph &graph, const Tensor &a, bool lower, bool unitDiagonal,
-                      poplar::program::Sequence &prog, const poplar::DebugContext &debugContext) {
+                      Sequence &prog, const poplar::DebugContext &debugContext) {
   const auto side = sideOf("poplin::triangularMask", a);
   const auto out = poputil::detail::createLinear(graph, a.elementType(), a.shape(), {debugContext, "triangularMask"});
   const auto type = a.elementType();
@@ -116,8 +114,9 @@ Tensor triangularMask(poplar::Graph &graph, const Tensor &a, bool lower, bool un
 }
 
 Tensor triangularSolve(poplar::Graph &graph, const Tensor &a, const Tensor &b, bool leftSide, bool lower,
-                       bool unitDiagonal, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                       const OptionFlags &, PlanningCache *) {
+                       bool unitDiagonal, Sequence &prog, const poplar::DebugContext &debugContext,
+                       const OptionFlags &options, PlanningCache *) {
+  checkOptions("poplin::triangularSolve", options, solverOptions());
   const auto side = sideOf("poplin::triangularSolve", a);
   const auto matrices = a.numElements() / std::max<std::size_t>(side * side, 1);
   // X A = B is A^T X^T = B^T.
@@ -150,11 +149,12 @@ Tensor triangularSolve(poplar::Graph &graph, const Tensor &a, const Tensor &b, b
 }
 
 Tensor createCholeskyInput(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, bool,
-                           const poplar::DebugContext &debugContext, const OptionFlags &, PlanningCache *) {
+                           const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
+  checkOptions("poplin::createCholeskyInput", options, solverOptions());
   return poputil::detail::createLinear(graph, type, shape, debugContext);
 }
 
-Tensor cholesky(poplar::Graph &graph, const Tensor &a, bool lower, poplar::program::Sequence &prog,
+Tensor cholesky(poplar::Graph &graph, const Tensor &a, bool lower, Sequence &prog,
                 const poplar::DebugContext &debugContext, OptionFlags options, PlanningCache *cache) {
   const auto out = poputil::detail::createLinear(graph, a.elementType(), a.shape(), {debugContext, "cholesky"});
   prog.add(poplar::program::Copy(a, out, false, debugContext));
@@ -162,8 +162,9 @@ Tensor cholesky(poplar::Graph &graph, const Tensor &a, bool lower, poplar::progr
   return out;
 }
 
-void choleskyInPlace(poplar::Graph &graph, const Tensor &a, bool lower, poplar::program::Sequence &prog,
-                     const poplar::DebugContext &debugContext, OptionFlags, PlanningCache *) {
+void choleskyInPlace(poplar::Graph &graph, const Tensor &a, bool lower, Sequence &prog,
+                     const poplar::DebugContext &debugContext, OptionFlags options, PlanningCache *) {
+  checkOptions("poplin::choleskyInPlace", options, solverOptions());
   const auto side = sideOf("poplin::cholesky", a);
   const auto type = a.elementType();
   const auto count = a.numElements();

@@ -1,19 +1,16 @@
 // Losses, accuracy, and the largest elements of rows.
-#include <cmath>
 #include <popnn/Loss.hpp>
 #include <popops/EncodingConstants.hpp>
 #include <popops/TopK.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace popnn {
 
-namespace {
-
-using poplar::Tensor;
+using namespace poputil::library;
 using poplar::program::Program;
-using poplar::program::Sequence;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
+
+namespace {
 
 void checkOutputs(const Tensor &outputs, const Tensor &expected) {
   if (outputs.rank() != 2 || expected.numElements() != outputs.dim(0) ||

@@ -1,28 +1,22 @@
 // Non-linear functions, softmax and their gradients.
-#include <algorithm>
-#include <cmath>
 #include <istream>
 #include <ostream>
 #include <popnn/LogSoftmax.hpp>
 #include <popnn/NonLinearity.hpp>
 #include <popnn/NonLinearityDefUtil.hpp>
 #include <popnn/SpatialSoftMax.hpp>
-#include <popops/ElementWise.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "popops/float_expressions.hpp"
+#include "poputil/library.hpp"
 
 namespace popnn {
 
+using namespace poputil::library;
+using popops::detail::inFloat;
+using popops::expr::Any;
+
 namespace {
 
-using poplar::Tensor;
-using poplar::program::Sequence;
-using popops::expr::_1;
-using popops::expr::_2;
-using popops::expr::Any;
-using popops::expr::Const;
-using popops::expr::Expr;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
 using Type = NonLinearityType;
 
 constexpr const char *NAMES[] = {"sigmoid", "hard_sigmoid", "relu", "tanh", "gelu", "gelu_erf", "swish", "softmax",
@@ -82,8 +76,6 @@ Any derivativeOf(Type type, const Any &y) {
   }
 }
 
-Any inFloat(const Expr &operand) { return popops::expr::Cast(operand, poplar::FLOAT); }
-
 // Runs `row(in, out, size)` on each row of the last dimension, in float.
 template <class Row>
 void addRows(poplar::Graph &graph, const std::vector<Tensor> &inputs, const Tensor &out, Sequence &prog,
@@ -136,8 +128,8 @@ void apply(poplar::Graph &graph, Type type, const Tensor &t, const Tensor &out, 
            const poplar::DebugContext &debugContext) {
   checkFloating(t);
   if (isSoftmax(type)) return addSoftmax(graph, t, out, scale, prog, debugContext);
-  popops::mapWithOutput(graph, popops::expr::Cast(functionOf(type, inFloat(_1)), t.elementType()), {t}, out, prog,
-                        {debugContext, asString(type)});
+  const popops::expr::Cast result(functionOf(type, inFloat(popops::expr::_1)), t.elementType());
+  popops::mapWithOutput(graph, result, {t}, out, prog, {debugContext, asString(type)});
 }
 
 void requireScaling(Type type) {
@@ -197,11 +189,11 @@ void nonLinearityInPlace(poplar::Graph &graph, Type nonLinearityType, Tensor t, 
 Tensor nonLinearityInputGradient(poplar::Graph &graph, Type nonLinearityType, Tensor act, Tensor outGradient,
                                  Sequence &prog, const poplar::DebugContext &debugContext) {
   checkFloating(act);
-  if (!isSoftmax(nonLinearityType))
-    return popops::map(graph,
-                       popops::expr::Cast(popops::expr::Mul(derivativeOf(nonLinearityType, inFloat(_2)), inFloat(_1)),
-                                          outGradient.elementType()),
-                       {outGradient, act}, prog, {debugContext, "nonLinearityGradient"});
+  if (!isSoftmax(nonLinearityType)) {
+    using namespace popops::expr;
+    return popops::detail::mapInFloat(graph, Mul(derivativeOf(nonLinearityType, inFloat(_2)), inFloat(_1)),
+                                      {outGradient, act}, prog, {debugContext, "nonLinearityGradient"});
+  }
   requireScaling(nonLinearityType);
   const auto out = graph.clone(outGradient, {debugContext, "nonLinearityGradient"});
   addRows(graph, {act, outGradient}, out, prog, {debugContext, "softmaxGradient"},

@@ -1,18 +1,15 @@
 // Pooling over windows of a field, in float.
-#include <algorithm>
 #include <limits>
 #include <ostream>
 #include <popnn/Pooling.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace popnn::pooling {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::Tensor;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
-using Shape = std::vector<std::size_t>;
+namespace {
 
 void check(const PoolParams &params) {
   const auto rank = params.inputFieldShape.size();
@@ -137,8 +134,9 @@ std::uint64_t getBwdFlops(const PoolParams &params) {
   return params.poolingType == PoolingType::MAX ? 0 : getFwdFlops(params);
 }
 
-Tensor pool(poplar::Graph &graph, const PoolParams &params, const Tensor &in, poplar::program::Sequence &prog,
-            const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
+Tensor pool(poplar::Graph &graph, const PoolParams &params, const Tensor &in, Sequence &prog,
+            const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  checkOptions("popnn::pooling::pool", options, pooling_options);
   const auto output = params.getOutputFieldShape();
   checkTensor("the input", params, in, params.inputFieldShape);
   const auto out = createField(graph, params, output, {debugContext, "pool/Out"});
@@ -158,8 +156,9 @@ Tensor pool(poplar::Graph &graph, const PoolParams &params, const Tensor &in, po
 }
 
 Tensor poolInputGradient(poplar::Graph &graph, const PoolParams &params, const Tensor &in, const Tensor &pooled,
-                         const Tensor &pooledGradient, bool useScaledGradient, poplar::program::Sequence &prog,
-                         const poplar::DebugContext &debugContext, const poplar::OptionFlags &options) {
+                         const Tensor &pooledGradient, bool useScaledGradient, Sequence &prog,
+                         const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  checkOptions("popnn::pooling::poolInputGradient", options, pooling_options);
   if (params.poolingType != PoolingType::MAX)
     return poolInputGradient(graph, params, 1, pooledGradient, prog, debugContext, options);
   const auto output = params.getOutputFieldShape();
@@ -188,8 +187,9 @@ Tensor poolInputGradient(poplar::Graph &graph, const PoolParams &params, const T
 }
 
 Tensor poolInputGradient(poplar::Graph &graph, const PoolParams &params, const unsigned, const Tensor &pooledGradient,
-                         poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                         const poplar::OptionFlags &) {
+                         Sequence &prog, const poplar::DebugContext &debugContext,
+                         const OptionFlags &options) {
+  checkOptions("popnn::pooling::poolInputGradient", options, pooling_options);
   if (params.poolingType == PoolingType::MAX)
     fail("popnn::pooling::poolInputGradient", "the pooling is MAX, whose gradient needs the input",
          "Call the form with the input and the pooled tensor");

@@ -1,21 +1,18 @@
 // Slices of any dimensions at one offset.
-#include <algorithm>
 #include <cstring>
 #include <ostream>
 #include <popops/CircBuf.hpp>
 #include <popops/DynamicSlice.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/Fill.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace popops {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::Tensor;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
-using Shape = std::vector<std::size_t>;
+namespace {
 
 // A slice of a row-major tensor: which dimensions are sliced, and to which sizes.
 struct Slice {
@@ -32,6 +29,13 @@ struct Slice {
              " of the shape " + poputil::detail::describeShape(whole), "Pass dimensions and sizes of the tensor");
       part[dims[i]] = sizes[i];
     }
+  }
+
+  // Whether an offset is the index after the last one.
+  bool isPadding(const std::uint32_t *offsets) const {
+    for (std::size_t i = 0; i != dims.size(); ++i)
+      if (offsets[i] == whole[dims[i]]) return true;
+    return false;
   }
 
   // Calls `visit` with the offsets, in the tensor and in the slice, of runs of elements that lie after each other.
@@ -76,57 +80,60 @@ void checkSlice(const std::string &function, const Slice &slice, const Tensor &t
          " and " + poputil::detail::typeName(t.elementType()), "Pass a slice of that shape and type");
 }
 
+// Adds a kernel that copies the slice of `t` at an offset to `s`; `back`: the other way.
+void addCopy(const std::string &function, poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offset,
+             const Shape &dims, const Shape &sizes, bool back, Sequence &prog, const poplar::DebugContext &debugContext,
+             const OptionFlags &options) {
+  checkOptions(function.c_str(), options, slice_options);
+  const Slice slice(function, t, dims, sizes);
+  checkSlice(function, slice, t, s);
+  const auto size = poplar::detail::typeSize(t.elementType());
+  poputil::detail::addKernelIfAny(
+      graph, prog, debugContext, {back ? s : t, offsetVector(function, offset, dims)}, {back ? t : s},
+      [slice, size, back, bytes = s.numElements() * size,
+       padded = isSet(options, "paddingIndexUsed")](const KernelArguments &arguments) {
+        const auto *from = static_cast<const char *>(arguments.inputs[0]);
+        const auto *offsets = static_cast<const std::uint32_t *>(arguments.inputs[1]);
+        auto *to = static_cast<char *>(arguments.outputs[0]);
+        if (padded && slice.isPadding(offsets)) {
+          if (!back) std::memset(to, 0, bytes);
+          return;
+        }
+        slice.forEachRun(offsets, [=](std::size_t whole, std::size_t part, std::size_t run) {
+          std::memcpy(to + (back ? whole : part) * size, from + (back ? part : whole) * size, run * size);
+        });
+      });
+}
+
 }  // namespace
 
 Tensor createDynamicSliceOutput(poplar::Graph &graph, const Tensor &t, const Tensor &, const Shape &dims,
                                 const Shape &sizes, const poplar::DebugContext &debugContext,
-                                const poplar::OptionFlags &) {
+                                const OptionFlags &options) {
+  checkOptions("popops::createDynamicSliceOutput", options, slice_options);
   const Slice slice("popops::dynamicSlice", t, dims, sizes);
   return poputil::detail::createLinear(graph, t.elementType(), slice.part, {debugContext, "slice"});
 }
 
 Tensor dynamicSlice(poplar::Graph &graph, const Tensor &t, const Tensor &offset, const Shape &dims, const Shape &sizes,
-                    poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                    const poplar::OptionFlags &options) {
+                    Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &options) {
   const auto out = createDynamicSliceOutput(graph, t, offset, dims, sizes, debugContext, options);
   dynamicSliceWithOutput(graph, out, t, offset, dims, sizes, prog, debugContext, options);
   return out;
 }
 
 void dynamicSliceWithOutput(poplar::Graph &graph, const Tensor &output, const Tensor &t, const Tensor &offset,
-                            const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog,
-                            const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
-  const Slice slice("popops::dynamicSlice", t, dims, sizes);
-  checkSlice("popops::dynamicSlice", slice, t, output);
-  const auto size = poplar::detail::typeSize(t.elementType());
-  poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "dynamicSlice"}, {t, offsetVector("popops::dynamicSlice", offset, dims)}, {output},
-      [slice, size](const KernelArguments &arguments) {
-        const auto *from = static_cast<const char *>(arguments.inputs[0]);
-        auto *to = static_cast<char *>(arguments.outputs[0]);
-        slice.forEachRun(static_cast<const std::uint32_t *>(arguments.inputs[1]),
-                         [=](std::size_t whole, std::size_t part, std::size_t run) {
-                           std::memcpy(to + part * size, from + whole * size, run * size);
-                         });
-      });
+                            const Shape &dims, const Shape &sizes, Sequence &prog,
+                            const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  addCopy("popops::dynamicSlice", graph, t, output, offset, dims, sizes, false, prog, {debugContext, "dynamicSlice"},
+          options);
 }
 
 void dynamicUpdate(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offset, const Shape &dims,
-                   const Shape &sizes, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                   const poplar::OptionFlags &) {
-  const Slice slice("popops::dynamicUpdate", t, dims, sizes);
-  checkSlice("popops::dynamicUpdate", slice, t, s);
-  const auto size = poplar::detail::typeSize(t.elementType());
-  poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "dynamicUpdate"}, {s, offsetVector("popops::dynamicUpdate", offset, dims)}, {t},
-      [slice, size](const KernelArguments &arguments) {
-        const auto *from = static_cast<const char *>(arguments.inputs[0]);
-        auto *to = static_cast<char *>(arguments.outputs[0]);
-        slice.forEachRun(static_cast<const std::uint32_t *>(arguments.inputs[1]),
-                         [=](std::size_t whole, std::size_t part, std::size_t run) {
-                           std::memcpy(to + whole * size, from + part * size, run * size);
-                         });
-      });
+                   const Shape &sizes, Sequence &prog, const poplar::DebugContext &debugContext,
+                   const OptionFlags &options) {
+  addCopy("popops::dynamicUpdate", graph, t, s, offset, dims, sizes, true, prog, {debugContext, "dynamicUpdate"},
+          options);
 }
 
 poplar::Graph::TileToTensorMapping getSliceMapping(poplar::Graph &graph, const Tensor &t, const Shape &dims,
@@ -146,7 +153,7 @@ CircBuf::CircBuf(poplar::Graph &graph, const poplar::Type &dataType, unsigned si
   graph.setInitialValue(index_, 0u);
 }
 
-Tensor CircBuf::prev(unsigned i, poplar::program::Sequence &seq, const poplar::DebugContext &debugContext) {
+Tensor CircBuf::prev(unsigned i, Sequence &seq, const poplar::DebugContext &debugContext) {
   if (i >= size_)
     fail("popops::CircBuf::prev", "i is " + std::to_string(i) + "; expected less than " + std::to_string(size_),
          "Pass an earlier addition that the buffer holds");
@@ -155,7 +162,7 @@ Tensor CircBuf::prev(unsigned i, poplar::program::Sequence &seq, const poplar::D
   return dynamicSlice(graph_, slots_, slot, {0}, {1}, seq, debugContext)[0];
 }
 
-void CircBuf::add(Tensor t, poplar::program::Sequence &seq, const poplar::DebugContext &debugContext) {
+void CircBuf::add(Tensor t, Sequence &seq, const poplar::DebugContext &debugContext) {
   using namespace expr;
   mapInPlace(graph_, Rem(Add(_1, Const(1u)), Const(size_)), {index_}, seq, debugContext);
   dynamicUpdate(graph_, slots_, t.expand({0}), index_, {0}, {1}, seq, debugContext);

@@ -1,20 +1,17 @@
 // Gathers and scatters with XLA's semantics.
-#include <algorithm>
 #include <cstring>
 #include <popops/DynamicSlice.hpp>
 #include <popops/Gather.hpp>
 #include <popops/Loop.hpp>
 #include <popops/Scatter.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace popops {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::Tensor;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
-using Shape = std::vector<std::size_t>;
+namespace {
 
 template <class T>
 bool contains(const std::vector<T> &values, std::size_t value) {
@@ -27,6 +24,7 @@ struct Windows {
   std::vector<unsigned> startMap;       // the operand's dimension of each element of an index vector
   std::size_t count = 1, indexStride = 1, indexSize = 1;
   bool clamped = true;                  // whether a window outside is moved into the operand, or left out
+  bool remap = false, padded = false;   // whether an index outside is 0, and the one after the last is left out
 
   std::size_t elements() const { return poputil::detail::product(window); }
 
@@ -36,12 +34,20 @@ struct Windows {
     const auto *first = indices + number / indexStride * indexStride * indexSize + number % indexStride;
     for (std::size_t i = 0; i != startMap.size(); ++i) {
       const auto dim = startMap[i];
-      const std::int64_t index = first[i * indexStride];
-      const auto last = static_cast<std::int64_t>(operand[dim]) - static_cast<std::int64_t>(window[dim]);
+      std::int64_t index = first[i * indexStride];
+      const auto size = static_cast<std::int64_t>(operand[dim]), last = size - static_cast<std::int64_t>(window[dim]);
+      if (padded && index == size) return false;
+      if (remap && (index < 0 || index > last)) index = 0;
       if (!clamped && (index < 0 || index > last)) return false;
       start[dim] = static_cast<std::size_t>(std::clamp<std::int64_t>(index, 0, last));
     }
     return true;
+  }
+
+  void setOptions(const std::string &function, const OptionFlags &options) {
+    checkOptions(function.c_str(), options, slice_options);
+    remap = isSet(options, "remapOutOfBoundIndices");
+    padded = isSet(options, "paddingIndexUsed");
   }
 
   // Calls `visit` with the offset in the operand of each element of a window, in row-major order.
@@ -91,7 +97,7 @@ Tensor updatesByWindow(const Tensor &updates, const std::vector<unsigned> &updat
 
 Windows scatterWindows(const Tensor &operand, const Tensor &indices, const Tensor &updates, std::size_t indexVectorDim,
                        const std::vector<unsigned> &updateWindowDims, const Shape &insertWindowDims,
-                       const std::vector<unsigned> &scatterDimsToOperandDims) {
+                       const std::vector<unsigned> &scatterDimsToOperandDims, const OptionFlags &options) {
   if (operand.elementType() != updates.elementType())
     fail("popops::scatter", "the operand has the type " + poputil::detail::typeName(operand.elementType()) +
          " and the updates " + poputil::detail::typeName(updates.elementType()) + "; expected the same",
@@ -100,6 +106,7 @@ Windows scatterWindows(const Tensor &operand, const Tensor &indices, const Tenso
   windows.operand = operand.shape();
   windows.startMap = scatterDimsToOperandDims;
   windows.clamped = false;
+  windows.setOptions("popops::scatter", options);
   std::size_t next = 0;
   for (std::size_t dim = 0; dim != operand.rank(); ++dim)
     windows.window.push_back(contains(insertWindowDims, dim) ? 1 : updates.dim(updateWindowDims.at(next++)));
@@ -120,8 +127,9 @@ Tensor createGatherInput(poplar::Graph &graph, const poplar::Type &type, const S
 }
 
 Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, unsigned axis,
-              poplar::program::Sequence &prog, GatherParams, const poplar::DebugContext &debugContext,
-              const poplar::OptionFlags &optionFlags) {
+              Sequence &prog, GatherParams, const poplar::DebugContext &debugContext,
+              const OptionFlags &optionFlags) {
+  checkOptions("popops::gather", optionFlags, slice_options);
   if (axis >= input.rank())
     fail("popops::gather", "the axis is " + std::to_string(axis) + " for a tensor of rank " +
          std::to_string(input.rank()), "Pass a dimension of the tensor");
@@ -137,12 +145,13 @@ Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, 
 
 Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, std::size_t indexVectorDim,
               const Shape &offsetDims, const Shape &sliceSizes, const Shape &collapsedSliceDims,
-              const std::vector<unsigned> &startIndexMap, poplar::program::Sequence &prog,
-              const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
+              const std::vector<unsigned> &startIndexMap, Sequence &prog,
+              const poplar::DebugContext &debugContext, const OptionFlags &options) {
   Windows windows;
   windows.operand = input.shape();
   windows.window = sliceSizes;
   windows.startMap = startIndexMap;
+  windows.setOptions("popops::gather", options);
   if (sliceSizes.size() != input.rank())
     fail("popops::gather", "sliceSizes has " + std::to_string(sliceSizes.size()) + " elements; expected " +
          std::to_string(input.rank()), "Pass a size for each dimension");
@@ -163,8 +172,9 @@ Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, 
           auto *to = static_cast<T *>(arguments.outputs[0]);
           Shape start(windows.operand.size());
           for (std::size_t i = 0; i != windows.count; ++i, to += windows.elements()) {
-            windows.start(static_cast<const std::int32_t *>(arguments.inputs[1]), i, start);
-            windows.forEachElement(start, [&](std::size_t k, std::size_t offset) { to[k] = from[offset]; });
+            if (windows.start(static_cast<const std::int32_t *>(arguments.inputs[1]), i, start))
+              windows.forEachElement(start, [&](std::size_t k, std::size_t offset) { to[k] = from[offset]; });
+            else std::fill_n(to, windows.elements(), T(0));
           }
         });
       });
@@ -176,10 +186,10 @@ Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, 
 
 void scatter(poplar::Graph &graph, const Tensor &operand, const Tensor &indices, const Tensor &updates,
              std::size_t indexVectorDim, std::vector<unsigned> updateWindowDims, Shape insertWindowDims,
-             std::vector<unsigned> scatterDimsToOperandDims, poplar::program::Sequence &prog,
-             const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
+             std::vector<unsigned> scatterDimsToOperandDims, Sequence &prog,
+             const poplar::DebugContext &debugContext, const OptionFlags &options) {
   const auto windows = scatterWindows(operand, indices, updates, indexVectorDim, updateWindowDims, insertWindowDims,
-                                      scatterDimsToOperandDims);
+                                      scatterDimsToOperandDims, options);
   const auto type = operand.elementType();
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "scatter"}, {updatesByWindow(updates, updateWindowDims, windows.count), indices},
@@ -200,7 +210,7 @@ namespace {
 
 // Copies window `number` of the operand to a buffer, or back.
 void moveWindow(poplar::Graph &graph, const Windows &windows, const Tensor &number, const Tensor &indices,
-                const Tensor &operand, const Tensor &buffer, bool back, poplar::program::Sequence &prog,
+                const Tensor &operand, const Tensor &buffer, bool back, Sequence &prog,
                 const poplar::DebugContext &debugContext) {
   const auto type = operand.elementType();
   poplar::detail::addKernel(
@@ -226,14 +236,14 @@ void moveWindow(poplar::Graph &graph, const Windows &windows, const Tensor &numb
 void scatter(poplar::Graph &graph, const Tensor &operand, const Tensor &indices, const Tensor &updates,
              std::size_t indexVectorDim, std::vector<unsigned> updateWindowDims, Shape insertWindowDims,
              std::vector<unsigned> scatterDimsToOperandDims, UpdateComputationFunc &updateComputation,
-             poplar::program::Sequence &prog, const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
+             Sequence &prog, const poplar::DebugContext &debugContext, const OptionFlags &options) {
   const auto windows = scatterWindows(operand, indices, updates, indexVectorDim, updateWindowDims, insertWindowDims,
-                                      scatterDimsToOperandDims);
+                                      scatterDimsToOperandDims, options);
   if (windows.count == 0 || operand.numElements() == 0 || updates.numElements() == 0) return;
   const poplar::DebugContext name{debugContext, "scatter"};
   const auto ordered = updatesByWindow(updates, updateWindowDims, windows.count);
   const auto body = [&](const Tensor &number) {
-    poplar::program::Sequence step({}, name);
+    Sequence step({}, name);
     auto update = dynamicSlice(graph, ordered, number, {0}, {1}, step, name)[0].reshape(windows.window);
     auto current = poputil::detail::createLinear(graph, operand.elementType(), windows.window, name);
     moveWindow(graph, windows, number, indices, operand, current, false, step, name);

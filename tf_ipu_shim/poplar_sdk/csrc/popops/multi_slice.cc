@@ -1,37 +1,40 @@
 // Slices of one dimension at many indices, and updates of them, in groups.
-#include <algorithm>
 #include <cstring>
 #include <ostream>
+#include <poplar/exceptions.hpp>
 #include <popops/DynamicSlice.hpp>
-#include <poputil/OptionParsing.hpp>
-#include <poputil/detail/kernels.hpp>
 #include <sstream>
+
+#include "poputil/library.hpp"
 
 namespace popops {
 
+using namespace poputil::library;
+
 namespace {
 
-using poplar::Tensor;
 using poputil::detail::Arithmetic;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
-using Shape = std::vector<std::size_t>;
+
+// The effect of a lookup outside of a table.
+struct Outside {
+  bool remap = false, padded = false, validate = false;
+};
 
 // Row-major table of `groups` times `outer` times `entries` times `inner`, and `lookups` slices of `size` entries.
 struct Table {
   std::size_t groups, lookups, outer, entries, inner, size;
-  bool remap = false;
+  Outside outside;
 
   std::size_t sliceElements() const { return outer * size * inner; }
 
   // Calls `visit` with the offsets of each run in the table and in the slices, for the lookups of one group. A lookup
-  // outside of the table is skipped.
+  // outside of the table is skipped, unless the options say otherwise.
   template <class Visit>
   void forEachRun(const std::uint32_t *indices, std::size_t group, Visit visit) const {
     for (std::size_t lookup = 0; lookup != lookups; ++lookup) {
       std::size_t index = indices[group * lookups + lookup];
-      if (index + size > entries) {
-        if (!remap) continue;
+      if (!isInside(index)) {
+        if (!outside.remap || isPadding(index)) continue;
         index = 0;
       }
       for (std::size_t o = 0; o != outer; ++o)
@@ -39,6 +42,20 @@ struct Table {
               (group * lookups + lookup) * sliceElements() + o * size * inner, size * inner);
     }
   }
+
+  // Throws application_runtime_error at an index outside of the table if the options say so.
+  void validate(const std::uint32_t *indices) const {
+    if (!outside.validate || outside.remap) return;
+    for (std::size_t i = 0; i != groups * lookups; ++i)
+      if (!isInside(indices[i]) && !isPadding(indices[i]))
+        throw poplar::application_runtime_error(
+            "A lookup failed: index " + std::to_string(i) + " is " + std::to_string(indices[i]) + "; expected at most " +
+            std::to_string(entries - size) + ". Mend the index, or leave the option validateIndices out.");
+  }
+
+ private:
+  bool isInside(std::size_t index) const { return index + size <= entries; }
+  bool isPadding(std::size_t index) const { return outside.padded && index == entries; }
 };
 
 // The grouped forms of a table, slices and indices.
@@ -48,19 +65,14 @@ struct Lookup {
   Shape sliceShape;
 };
 
-bool remaps(const std::string &function, const poplar::OptionFlags &options) {
-  bool remap = false;
-  const poplibs::OptionSpec spec{{"remapOutOfBoundIndices", poplibs::OptionHandler::createWithBool(remap)}};
-  try {
-    for (const auto &[name, value] : options) spec.parse(name, value, true);
-  } catch (const poplar::invalid_option &error) {
-    fail(function, error.what(), "Pass true or false");
-  }
-  return remap;
+Outside outsideOf(const std::string &function, const SlicePlan &plan, const OptionFlags &options) {
+  checkOptions(function.c_str(), options, multiSliceOptions());
+  return {isSet(options, "remapOutOfBoundIndices"), isSet(options, "paddingIndexUsed"),
+          plan.validatesIndices() || isSet(options, "validateIndices")};
 }
 
 Lookup describe(const std::string &function, const Tensor &t, const Tensor &offsets, const Shape &dims,
-                const Shape &sizes, const poplar::OptionFlags &options) {
+                const Shape &sizes, const SlicePlan &plan, const OptionFlags &options) {
   if (dims.size() != 1 || sizes.size() != 1)
     fail(function, "dims and sizes have " + std::to_string(dims.size()) + " and " + std::to_string(sizes.size()) +
          " elements; expected 1", "Slice one dimension");
@@ -75,7 +87,7 @@ Lookup describe(const std::string &function, const Tensor &t, const Tensor &offs
   if (sizes[0] > around.size) fail(function, "a slice is longer than the dimension", "Pass a smaller size");
   Lookup lookup;
   lookup.table = {whole[0], offsets.numElements() / std::max<std::size_t>(whole[0], 1), around.outer, around.size,
-                  around.inner, sizes[0], remaps(function, options)};
+                  around.inner, sizes[0], outsideOf(function, plan, options)};
   lookup.indices = offsets.flatten();
   lookup.sliceShape = whole;
   lookup.sliceShape[dims[0] + 1] = sizes[0];
@@ -102,10 +114,10 @@ Tensor constantIndices(poplar::Graph &graph, poplar::ArrayRef<unsigned> offsets,
 // Combines elements with their updates; float16 values are combined in float and rounded at the end.
 template <class Combine>
 void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &t, const Tensor &s,
-               const Tensor &offsets, const Tensor *scale, const Shape &dims, const Shape &sizes,
-               poplar::program::Sequence &prog, const poplar::OptionFlags &options,
-               const poplar::DebugContext &debugContext, Combine combine) {
-  const auto lookup = describe(function, t, offsets, dims, sizes, options);
+               const Tensor &offsets, const Tensor *scale, const Shape &dims, const Shape &sizes, Sequence &prog,
+               const SlicePlan &plan, const OptionFlags &options, const poplar::DebugContext &debugContext,
+               Combine combine) {
+  const auto lookup = describe(function, t, offsets, dims, sizes, plan, options);
   checkSlices(function, lookup, t, s);
   std::vector<Tensor> inputs{s, lookup.indices};
   const auto type = t.elementType();
@@ -116,6 +128,7 @@ void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &
   }
   const auto update = [table = lookup.table, type, scale_type, scaled = scale != nullptr,
                        combine](const KernelArguments &arguments) {
+    table.validate(static_cast<const std::uint32_t *>(arguments.inputs[1]));
     poputil::detail::visitType(type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       using A = Arithmetic<T>;
@@ -184,14 +197,16 @@ Tensor createSliceableTensor(poplar::Graph &graph, const poplar::Type &type, con
 }
 
 Tensor createSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &dims,
-                             const Shape &sizes, const SlicePlan &, const poplar::OptionFlags &,
+                             const Shape &sizes, const SlicePlan &, const OptionFlags &options,
                              const poplar::DebugContext &debugContext) {
+  checkOptions("popops::createSliceableTensor", options, multiSliceOptions());
   return createSliceableTensor(graph, type, shape, dims, sizes, 0, debugContext);
 }
 
 Tensor createGroupedSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const std::size_t groupSize,
                                     const Shape &shape, const Shape &dims, const Shape &sizes, const SlicePlan &,
-                                    const poplar::OptionFlags &, const poplar::DebugContext &debugContext) {
+                                    const OptionFlags &options, const poplar::DebugContext &debugContext) {
+  checkOptions("popops::createGroupedSliceableTensor", options, multiSliceOptions());
   return createSliceableTensor(graph, type, grouped(shape, groupSize), dims, sizes, 0, debugContext);
 }
 
@@ -201,27 +216,31 @@ Tensor createSliceTensor(poplar::Graph &graph, const Tensor &t, const Shape &dim
 }
 
 Tensor createSliceTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &dims,
-                         const Shape &sizes, std::size_t numIndices, const SlicePlan &, const poplar::OptionFlags &,
+                         const Shape &sizes, std::size_t numIndices, const SlicePlan &, const OptionFlags &options,
                          const poplar::DebugContext &debugContext) {
+  checkOptions("popops::createSliceTensor", options, multiSliceOptions());
   return poputil::detail::createLinear(graph, type, sliceShape(shape, dims, sizes, numIndices), debugContext);
 }
 
 Tensor createGroupedSliceTensor(poplar::Graph &graph, const poplar::Type &type, const std::size_t groupSize,
                                 const Shape &shape, const Shape &dims, const Shape &sizes,
-                                const std::size_t numIndices, const SlicePlan &, const poplar::OptionFlags &,
+                                const std::size_t numIndices, const SlicePlan &, const OptionFlags &options,
                                 const poplar::DebugContext &debugContext) {
+  checkOptions("popops::createGroupedSliceTensor", options, multiSliceOptions());
   return poputil::detail::createLinear(graph, type, grouped(sliceShape(shape, dims, sizes, numIndices), groupSize),
                                        debugContext);
 }
 
 Tensor createIndicesTensor(poplar::Graph &graph, const Shape &dims, std::size_t numIndices, const SlicePlan &,
-                           const poplar::OptionFlags &, const poplar::DebugContext &debugContext) {
+                           const OptionFlags &options, const poplar::DebugContext &debugContext) {
+  checkOptions("popops::createIndicesTensor", options, multiSliceOptions());
   return poputil::detail::createLinear(graph, poplar::UNSIGNED_INT, {numIndices, dims.size()}, debugContext);
 }
 
 Tensor createGroupedIndicesTensor(poplar::Graph &graph, const std::size_t groupSize, const Shape &dims,
-                                  const std::size_t numIndices, const SlicePlan &, const poplar::OptionFlags &,
+                                  const std::size_t numIndices, const SlicePlan &, const OptionFlags &options,
                                   const poplar::DebugContext &debugContext) {
+  checkOptions("popops::createGroupedIndicesTensor", options, multiSliceOptions());
   return poputil::detail::createLinear(graph, poplar::UNSIGNED_INT, {groupSize, numIndices, dims.size()},
                                        debugContext);
 }
@@ -234,9 +253,9 @@ Tensor createSliceableTensorFromSlice(poplar::Graph &graph, const Tensor &s, con
 }
 
 Tensor groupedMultiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &offsets, const Shape &dims,
-                         const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &,
-                         const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
-  const auto lookup = describe("popops::multiSlice", t, offsets, dims, sizes, options);
+                         const Shape &sizes, Sequence &prog, const SlicePlan &plan, const OptionFlags &options,
+                         const poplar::DebugContext &debugContext) {
+  const auto lookup = describe("popops::multiSlice", t, offsets, dims, sizes, plan, options);
   const auto out =
       poputil::detail::createLinear(graph, t.elementType(), lookup.sliceShape, {debugContext, "multiSlice"});
   const auto size = poplar::detail::typeSize(t.elementType());
@@ -245,109 +264,93 @@ Tensor groupedMultiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &of
       graph, prog, {debugContext, "multiSlice"}, {t, lookup.indices}, {out},
       [table = lookup.table, size, bytes](const KernelArguments &arguments) {
         const auto *from = static_cast<const char *>(arguments.inputs[0]);
+        const auto *indices = static_cast<const std::uint32_t *>(arguments.inputs[1]);
         auto *to = static_cast<char *>(arguments.outputs[0]);
+        table.validate(indices);
         std::memset(to, 0, bytes);
         for (std::size_t group = 0; group != table.groups; ++group)
-          table.forEachRun(static_cast<const std::uint32_t *>(arguments.inputs[1]), group,
-                           [=](std::size_t whole, std::size_t part, std::size_t run) {
-                             std::memcpy(to + part * size, from + whole * size, run * size);
-                           });
+          table.forEachRun(indices, group, [=](std::size_t whole, std::size_t part, std::size_t run) {
+            std::memcpy(to + part * size, from + whole * size, run * size);
+          });
       });
   return out;
 }
 
 Tensor multiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &offsets, const Shape &dims, const Shape &sizes,
-                  poplar::program::Sequence &prog, const SlicePlan &plan, const poplar::OptionFlags &options,
+                  Sequence &prog, const SlicePlan &plan, const OptionFlags &options,
                   const poplar::DebugContext &debugContext) {
   return groupedMultiSlice(graph, t.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
                            debugContext)[0];
 }
 
 Tensor multiSlice(poplar::Graph &graph, const Tensor &t, poplar::ArrayRef<unsigned> offsets, std::size_t dim,
-                  poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                  const poplar::OptionFlags &optionFlags) {
+                  Sequence &prog, const poplar::DebugContext &debugContext,
+                  const OptionFlags &optionFlags) {
   return multiSlice(graph, t, constantIndices(graph, offsets, debugContext), {dim}, {1}, prog, {}, optionFlags,
                     debugContext);
 }
 
-void groupedMultiUpdate(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
-                        const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &,
-                        const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
-  addUpdate(graph, "popops::multiUpdate", t, s, offsets, nullptr, dims, sizes, prog, options, debugContext,
-            replaceValue);
-}
+// The updates without a scale: of groups of tables, and of one table.
+#define MULTI_UPDATE(name, groupedName, combine)                                                                       \
+  void groupedName(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,   \
+                   const Shape &sizes, Sequence &prog, const SlicePlan &plan, const OptionFlags &options,              \
+                   const poplar::DebugContext &debugContext) {                                                         \
+    addUpdate(graph, "popops::" #name, t, s, offsets, nullptr, dims, sizes, prog, plan, options, debugContext,         \
+              combine);                                                                                                \
+  }                                                                                                                    \
+  void name(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,          \
+            const Shape &sizes, Sequence &prog, const SlicePlan &plan, const OptionFlags &options,                     \
+            const poplar::DebugContext &debugContext) {                                                                \
+    groupedName(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,            \
+                debugContext);                                                                                         \
+  }
 
-void multiUpdate(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,
-                 const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,
-                 const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
-  groupedMultiUpdate(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
-                     debugContext);
-}
+MULTI_UPDATE(multiUpdate, groupedMultiUpdate, replaceValue)
+MULTI_UPDATE(multiUpdateMax, groupedMultiUpdateMax, maxValue)
+MULTI_UPDATE(multiUpdateMul, groupedMultiUpdateMul, multiplyValue)
+#undef MULTI_UPDATE
 
 void groupedMultiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
-                           const Tensor &scale, const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog,
-                           const SlicePlan &, const poplar::OptionFlags &options,
+                           const Tensor &scale, const Shape &dims, const Shape &sizes, Sequence &prog,
+                           const SlicePlan &plan, const OptionFlags &options,
                            const poplar::DebugContext &debugContext) {
-  addUpdate(graph, "popops::multiUpdateAdd", t, s, offsets, &scale, dims, sizes, prog, options, debugContext, addValue);
+  addUpdate(graph, "popops::multiUpdateAdd", t, s, offsets, &scale, dims, sizes, prog, plan, options, debugContext,
+            addValue);
 }
 
 void multiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Tensor &scale,
-                    const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,
-                    const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
+                    const Shape &dims, const Shape &sizes, Sequence &prog, const SlicePlan &plan,
+                    const OptionFlags &options, const poplar::DebugContext &debugContext) {
   groupedMultiUpdateAdd(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), scale, dims, sizes, prog, plan,
                         options, debugContext);
 }
 
 void multiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, poplar::ArrayRef<unsigned> offsets,
-                    const Tensor &scale, std::size_t dim, poplar::program::Sequence &prog,
-                    const poplar::DebugContext &debugContext, const poplar::OptionFlags &optionFlags) {
+                    const Tensor &scale, std::size_t dim, Sequence &prog,
+                    const poplar::DebugContext &debugContext, const OptionFlags &optionFlags) {
   multiUpdateAdd(graph, t, s, constantIndices(graph, offsets, debugContext), scale, {dim}, {1}, prog, {}, optionFlags,
                  debugContext);
-}
-
-void groupedMultiUpdateMax(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
-                           const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &,
-                           const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
-  addUpdate(graph, "popops::multiUpdateMax", t, s, offsets, nullptr, dims, sizes, prog, options, debugContext,
-            maxValue);
-}
-
-void multiUpdateMax(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,
-                    const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,
-                    const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
-  groupedMultiUpdateMax(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
-                        debugContext);
-}
-
-void groupedMultiUpdateMul(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
-                           const Shape &dims, const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &,
-                           const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
-  addUpdate(graph, "popops::multiUpdateMul", t, s, offsets, nullptr, dims, sizes, prog, options, debugContext,
-            multiplyValue);
-}
-
-void multiUpdateMul(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,
-                    const Shape &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,
-                    const poplar::OptionFlags &options, const poplar::DebugContext &debugContext) {
-  groupedMultiUpdateMul(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
-                        debugContext);
 }
 
 namespace embedding {
 
 SlicePlan plan(const poplar::Graph &graph, const poplar::Type &dataType, const std::size_t numEntries,
                const std::size_t outputSize, const std::vector<std::size_t> &numLookups,
-               const poplar::OptionFlags &options) {
+               const OptionFlags &options) {
   return plan(graph, dataType, 1, numEntries, outputSize, numLookups, options);
 }
 
 SlicePlan plan(const poplar::Graph &, const poplar::Type &dataType, const std::size_t groupSize,
                const std::size_t numEntries, const std::size_t outputSize, const std::vector<std::size_t> &numLookups,
-               const poplar::OptionFlags &) {
+               const OptionFlags &options) {
+  checkOptions("popops::embedding::plan", options, multiSliceOptions());
+  if (valueOf(options, "usedForSlice", "true") != "true" && valueOf(options, "usedForUpdate", "true") != "true")
+    fail("popops::embedding::plan", "usedForSlice and usedForUpdate are false", "Leave one of them true");
+  const bool validates = isSet(options, "validateIndices") && !isSet(options, "remapOutOfBoundIndices");
   std::ostringstream text;
   text << "{type=" << poputil::detail::typeName(dataType) << ", groups=" << groupSize << ", entries=" << numEntries
-       << ", outputSize=" << outputSize << ", lookups=" << poputil::detail::describeShape(numLookups) << "}";
-  return SlicePlan(text.str());
+       << ", outputSize=" << outputSize << ", lookups=" << poputil::detail::describeShape(numLookups) << (validates ? ", validates indices" : "") << "}";
+  return SlicePlan(text.str(), validates);
 }
 
 std::vector<SlicePlan> planMultiple(const std::vector<SlicePlanningParameters> &parameters) {

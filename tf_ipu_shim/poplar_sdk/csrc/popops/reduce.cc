@@ -1,22 +1,18 @@
 // Reductions over dimensions. Sums and products of floating point are accumulated in double, then rounded once.
 #pragma GCC optimize("O3,no-trapping-math")  // the loops are vectorised
-#include <algorithm>
-#include <cmath>
 #include <memory>
-#include <poplar/detail/kernel.hpp>
 #include <popops/Reduce.hpp>
-#include <poputil/TileMapping.hpp>
-#include <poputil/detail/kernels.hpp>
 #include <sstream>
+
+#include "poputil/library.hpp"
 
 namespace popops {
 
+using namespace poputil::library;
+
 namespace {
 
-using poplar::Tensor;
 using poputil::detail::Arithmetic;
-using poputil::detail::fail;
-using Shape = std::vector<std::size_t>;
 
 // Shape of the reduced tensor as it is read: `outer` times `size` times `inner`, of which `size` is reduced.
 struct Reduction {
@@ -255,8 +251,8 @@ bool isMapped(const poplar::Graph &graph, const Tensor &tensor) {
 }  // namespace
 
 Tensor reduce(poplar::Graph &graph, const Tensor &in, const poplar::Type &outType, const std::vector<std::size_t> &dims,
-              ReduceParams params, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-              const poplar::OptionFlags &options) {
+              ReduceParams params, Sequence &prog, const poplar::DebugContext &debugContext,
+              const OptionFlags &options) {
   if (params.update)
     fail("popops::reduce", "it updates an output that it creates", "Call reduceWithOutput");
   const auto shape = keptShape(in.shape(), markDims(in.shape(), dims));
@@ -266,14 +262,15 @@ Tensor reduce(poplar::Graph &graph, const Tensor &in, const poplar::Type &outTyp
 }
 
 Tensor reduce(poplar::Graph &graph, const Tensor &in, const std::vector<std::size_t> &dims, ReduceParams params,
-              poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-              const poplar::OptionFlags &options) {
+              Sequence &prog, const poplar::DebugContext &debugContext,
+              const OptionFlags &options) {
   return reduce(graph, in, in.elementType(), dims, params, prog, debugContext, options);
 }
 
 void reduceWithOutput(poplar::Graph &graph, const Tensor &in, const Tensor &out, const std::vector<std::size_t> &dims,
-                      ReduceParams params, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                      const poplar::OptionFlags &) {
+                      ReduceParams params, Sequence &prog, const poplar::DebugContext &debugContext,
+                      const OptionFlags &options) {
+  checkOptions("popops::reduce", options, reduce_options);
   if (!isMapped(graph, out)) poputil::mapTensorLinearly(graph, out);
   addReduction(in, out, dims, params, [&](const std::vector<Tensor> &inputs, poplar::detail::Kernel kernel) {
     poputil::detail::addKernelIfAny(graph, prog, {debugContext, "Reduce"}, inputs, {out}, std::move(kernel));
@@ -281,8 +278,8 @@ void reduceWithOutput(poplar::Graph &graph, const Tensor &in, const Tensor &out,
 }
 
 void reduceMany(poplar::Graph &graph, const std::vector<SingleReduceOp> &reductions, std::vector<Tensor> &outputs,
-                poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                const poplar::OptionFlags &options) {
+                Sequence &prog, const poplar::DebugContext &debugContext,
+                const OptionFlags &options) {
   const bool creates = outputs.empty();
   if (!creates && outputs.size() != reductions.size())
     fail("popops::reduceMany", "there are " + std::to_string(reductions.size()) + " reductions and " +

@@ -1,5 +1,4 @@
 // Functions on the rows of matrices, and tests of all elements.
-#include <algorithm>
 #include <numeric>
 #include <popops/AllTrue.hpp>
 #include <popops/ElementWise.hpp>
@@ -9,16 +8,14 @@
 #include <popops/Reduce.hpp>
 #include <popops/SelectScalarFromRows.hpp>
 #include <popops/UpdateScalarInRows.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace popops {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::Tensor;
-using poplar::program::Sequence;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
+namespace {
 
 std::vector<std::size_t> allDims(const Tensor &tensor) {
   std::vector<std::size_t> dims(tensor.rank());
@@ -36,6 +33,26 @@ void checkIndices(const std::string &function, const Tensor &matrix, const Tenso
   if (indices.elementType() != poplar::UNSIGNED_INT && indices.elementType() != poplar::INT)
     fail(function, "the indices have the type " + poputil::detail::typeName(indices.elementType()) +
          "; expected unsigned int or int", "Cast them");
+}
+
+// Adds a kernel that calls `visit` for each row of a matrix of float or half. It gets the tag of the type, the row's
+// number, its index, and the number of columns.
+template <class Visit>
+void addForRows(const std::string &function, poplar::Graph &graph, const Tensor &matrix, const Tensor &indices,
+                const std::vector<Tensor> &inputs, const Tensor &out, Sequence &prog,
+                const poplar::DebugContext &debugContext, Visit visit) {
+  checkIndices(function, matrix, indices);
+  if (!poputil::detail::isFloating(matrix.elementType()))
+    fail(function, "params is neither float nor half", "Cast it");
+  const auto rows = matrix.dim(0), columns = matrix.dim(1);
+  const auto type = matrix.elementType();
+  poputil::detail::addKernelIfAny(graph, prog, debugContext, inputs, {out},
+                                  [=, last = inputs.size() - 1](const KernelArguments &arguments) {
+                                    poputil::detail::visitType(type, [&](auto tag) {
+                                      for (std::size_t row = 0; row != rows; ++row)
+                                        visit(tag, arguments, row, indexAt(arguments.inputs[last], row), columns);
+                                    });
+                                  });
 }
 
 template <class Integer>
@@ -122,51 +139,32 @@ Tensor hasNaNOrInf(poplar::Graph &graph, const Tensor &src, Sequence &prog, cons
 Tensor selectScalarFromRows(poplar::Graph &graph, const Tensor &params, const Tensor &indices, Sequence &prog,
                             const poplar::DebugContext &debugContext) {
   checkIndices("popops::selectScalarFromRows", params, indices);
-  if (!poputil::detail::isFloating(params.elementType()))
-    fail("popops::selectScalarFromRows", "params is neither float nor half", "Cast it");
-  const auto rows = params.dim(0), columns = params.dim(1);
-  const auto type = params.elementType();
-  const auto out = poputil::detail::createLinear(graph, type, {rows}, {debugContext, "selectScalarFromRows"});
-  poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "selectScalarFromRows"}, {params, indices}, {out},
-      [rows, columns, type](const KernelArguments &arguments) {
-        poputil::detail::visitType(type, [&](auto tag) {
-          using T = typename decltype(tag)::type;
-          const auto *values = static_cast<const T *>(arguments.inputs[0]);
-          auto *selected = static_cast<T *>(arguments.outputs[0]);
-          for (std::size_t row = 0; row != rows; ++row) {
-            const auto index = indexAt(arguments.inputs[1], row);
-            if (index < columns) selected[row] = values[row * columns + index];
-            else poputil::detail::store(selected[row], index == MASKED_LABEL_CODE ? 0.0f : std::nanf(""));
-          }
-        });
-      });
+  const poplar::DebugContext name{debugContext, "selectScalarFromRows"};
+  const auto out = poputil::detail::createLinear(graph, params.elementType(), {params.dim(0)}, name);
+  addForRows("popops::selectScalarFromRows", graph, params, indices, {params, indices}, out, prog, name,
+             [](auto tag, const KernelArguments &arguments, std::size_t row, std::uint32_t index, std::size_t columns) {
+               using T = typename decltype(tag)::type;
+               const auto *values = static_cast<const T *>(arguments.inputs[0]);
+               auto &selected = static_cast<T *>(arguments.outputs[0])[row];
+               if (index < columns) selected = values[row * columns + index];
+               else poputil::detail::store(selected, index == MASKED_LABEL_CODE ? 0.0f : std::nanf(""));
+             });
   return out;
 }
 
 void updateScalarInRows(poplar::Graph &graph, const Tensor &params, const Tensor &indices, Sequence &program,
                         const poplar::DebugContext &debugContext) {
-  checkIndices("popops::updateScalarInRows", params, indices);
-  if (!poputil::detail::isFloating(params.elementType()))
-    fail("popops::updateScalarInRows", "params is neither float nor half", "Cast it");
-  const auto rows = params.dim(0), columns = params.dim(1);
-  const auto type = params.elementType();
-  poputil::detail::addKernelIfAny(
-      graph, program, {debugContext, "updateScalarInRows"}, {indices}, {params},
-      [rows, columns, type](const KernelArguments &arguments) {
-        poputil::detail::visitType(type, [&](auto tag) {
-          using T = typename decltype(tag)::type;
-          for (std::size_t row = 0; row != rows; ++row) {
-            const auto index = indexAt(arguments.inputs[0], row);
-            auto *values = static_cast<T *>(arguments.outputs[0]) + row * columns;
-            if (index < columns) {
-              poputil::detail::store(values[index], poputil::detail::load(values[index]) - 1);
-            } else if (index != MASKED_LABEL_CODE) {
-              for (std::size_t i = 0; i != columns; ++i) poputil::detail::store(values[i], std::nanf(""));
-            }
-          }
-        });
-      });
+  addForRows("popops::updateScalarInRows", graph, params, indices, {indices}, params, program,
+             {debugContext, "updateScalarInRows"},
+             [](auto tag, const KernelArguments &arguments, std::size_t row, std::uint32_t index, std::size_t columns) {
+               using T = typename decltype(tag)::type;
+               auto *values = static_cast<T *>(arguments.outputs[0]) + row * columns;
+               if (index < columns) {
+                 poputil::detail::store(values[index], poputil::detail::load(values[index]) - 1);
+               } else if (index != MASKED_LABEL_CODE) {
+                 for (std::size_t i = 0; i != columns; ++i) poputil::detail::store(values[i], std::nanf(""));
+               }
+             });
 }
 
 Tensor createNormaliseImageInput(poplar::Graph &graph, const poplar::Type &type,

@@ -1,24 +1,24 @@
 // Adds scaled tensors.
 #include <popops/ElementWise.hpp>
 #include <popops/ScaledAdd.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace popops {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::Tensor;
+namespace {
 
 void checkShapes(const Tensor &A, const Tensor &B) {
   if (A.shape() != B.shape())
-    poputil::detail::fail("popops::scaledAddTo", "A has the shape " + poputil::detail::describeShape(A.shape()) +
-                          " and B " + poputil::detail::describeShape(B.shape()) + "; expected the same",
-                          "Broadcast or reshape B");
+    fail("popops::scaledAddTo", "A has the shape " + poputil::detail::describeShape(A.shape()) + " and B " +
+         poputil::detail::describeShape(B.shape()) + "; expected the same", "Broadcast or reshape B");
 }
 
 // Adds A = factorOfA * A + sign * scaleB * B; without scaleA the factor is 1. Half is computed in float.
 void addScaled(poplar::Graph &graph, const Tensor &A, const Tensor *scaleA, const Tensor &B, const Tensor &scaleB,
-               bool subtract, bool minus, poplar::program::Sequence &prog, const poplar::DebugContext &debugContext) {
+               bool subtract, bool minus, Sequence &prog, const poplar::DebugContext &debugContext) {
   using namespace expr;
   checkShapes(A, B);
   const auto type = A.elementType() == poplar::HALF ? poplar::FLOAT : A.elementType();
@@ -42,63 +42,51 @@ Tensor scalar(poplar::Graph &graph, const Tensor &A, float value, const poplar::
 
 }  // namespace
 
-void scaledAddTo(poplar::Graph &graph, Tensor A, Tensor B, float scaleB, poplar::program::Sequence &prog,
-                 const poplar::DebugContext &debugContext, const poplar::OptionFlags &options) {
-  scaledAddTo(graph, A, B, scalar(graph, A, scaleB, debugContext), prog, debugContext, options);
+using Speciality = ScaledAddSpecialisation;
+
+// A function with a scale of B: as a tensor, and as a number.
+#define WITH_SCALE_OF_B(function, subtract)                                                                        \
+  void function(poplar::Graph &graph, Tensor A, Tensor B, Tensor scaleB, Sequence &prog,                           \
+                const poplar::DebugContext &debugContext, const OptionFlags &options) {                            \
+    checkOptions("popops::" #function, options, scaled_add_options);                                            \
+    addScaled(graph, A, nullptr, B, scaleB, subtract, false, prog, {debugContext, #function});                     \
+  }                                                                                                                \
+  void function(poplar::Graph &graph, Tensor A, Tensor B, float scaleB, Sequence &prog,                            \
+                const poplar::DebugContext &debugContext, const OptionFlags &options) {                            \
+    function(graph, A, B, scalar(graph, A, scaleB, debugContext), prog, debugContext, options);                    \
+  }
+
+// A function with a scale of A, too.
+#define WITH_BOTH_SCALES(function, subtract)                                                                       \
+  void function(poplar::Graph &graph, Tensor A, Tensor scaleA, Tensor B, Tensor scaleB, Sequence &prog,            \
+                const poplar::DebugContext &debugContext, const OptionFlags &options) {                            \
+    checkOptions("popops::" #function, options, scaled_add_options);                                            \
+    addScaled(graph, A, &scaleA, B, scaleB, subtract, false, prog, {debugContext, #function});                     \
+  }                                                                                                                \
+  void function(poplar::Graph &graph, Tensor A, float scaleA, Tensor B, float scaleB, Sequence &prog,              \
+                const poplar::DebugContext &debugContext, const OptionFlags &options) {                            \
+    function(graph, A, scalar(graph, A, scaleA, debugContext), B, scalar(graph, A, scaleB, debugContext), prog,    \
+             debugContext, options);                                                                               \
+  }
+
+WITH_SCALE_OF_B(scaledAddTo, false)
+WITH_SCALE_OF_B(scaledSubtractFrom, true)
+WITH_BOTH_SCALES(scaledAddTo, false)
+WITH_BOTH_SCALES(scaledSubtractFrom, true)
+#undef WITH_SCALE_OF_B
+#undef WITH_BOTH_SCALES
+
+void scaledAddTo(poplar::Graph &graph, Tensor A, Tensor scaleA, Tensor B, Tensor scaleB, Sequence &prog,
+                 const Speciality speciality, const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  checkOptions("popops::scaledAddTo", options, scaled_add_options);
+  addScaled(graph, A, &scaleA, B, scaleB, false, speciality == Speciality::X_MINUS_AX_PLUS_BY, prog,
+            {debugContext, "scaledAddTo"});
 }
 
-void scaledAddTo(poplar::Graph &graph, Tensor A, Tensor B, Tensor scaleB, poplar::program::Sequence &prog,
-                 const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
-  addScaled(graph, A, nullptr, B, scaleB, false, false, prog, {debugContext, "scaledAdd"});
-}
-
-void scaledSubtractFrom(poplar::Graph &graph, Tensor A, Tensor B, float scaleB, poplar::program::Sequence &prog,
-                        const poplar::DebugContext &debugContext, const poplar::OptionFlags &options) {
-  scaledSubtractFrom(graph, A, B, scalar(graph, A, scaleB, debugContext), prog, debugContext, options);
-}
-
-void scaledSubtractFrom(poplar::Graph &graph, Tensor A, Tensor B, Tensor scaleB, poplar::program::Sequence &prog,
-                        const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
-  addScaled(graph, A, nullptr, B, scaleB, true, false, prog, {debugContext, "scaledSubtract"});
-}
-
-void scaledAddTo(poplar::Graph &graph, Tensor A, Tensor scaleA, Tensor B, Tensor scaleB,
-                 poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                 const poplar::OptionFlags &options) {
-  scaledAddTo(graph, A, scaleA, B, scaleB, prog, ScaledAddSpecialisation::DEFAULT, debugContext, options);
-}
-
-void scaledAddTo(poplar::Graph &graph, Tensor A, Tensor scaleA, Tensor B, Tensor scaleB,
-                 poplar::program::Sequence &prog, const ScaledAddSpecialisation speciality,
-                 const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
-  addScaled(graph, A, &scaleA, B, scaleB, false, speciality == ScaledAddSpecialisation::X_MINUS_AX_PLUS_BY, prog,
-            {debugContext, "scaledAdd"});
-}
-
-void scaledAddTo(poplar::Graph &graph, Tensor A, float scaleA, Tensor B, float scaleB,
-                 poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                 const poplar::OptionFlags &options) {
-  scaledAddTo(graph, A, scaleA, B, scaleB, prog, ScaledAddSpecialisation::DEFAULT, debugContext, options);
-}
-
-void scaledAddTo(poplar::Graph &graph, Tensor A, float scaleA, Tensor B, float scaleB,
-                 poplar::program::Sequence &prog, const ScaledAddSpecialisation speciality,
-                 const poplar::DebugContext &debugContext, const poplar::OptionFlags &options) {
+void scaledAddTo(poplar::Graph &graph, Tensor A, float scaleA, Tensor B, float scaleB, Sequence &prog,
+                 const Speciality speciality, const poplar::DebugContext &debugContext, const OptionFlags &options) {
   scaledAddTo(graph, A, scalar(graph, A, scaleA, debugContext), B, scalar(graph, A, scaleB, debugContext), prog,
               speciality, debugContext, options);
-}
-
-void scaledSubtractFrom(poplar::Graph &graph, Tensor A, Tensor scaleA, Tensor B, Tensor scaleB,
-                        poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                        const poplar::OptionFlags &) {
-  addScaled(graph, A, &scaleA, B, scaleB, true, false, prog, {debugContext, "scaledSubtract"});
-}
-
-void scaledSubtractFrom(poplar::Graph &graph, Tensor A, float scaleA, Tensor B, float scaleB,
-                        poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                        const poplar::OptionFlags &options) {
-  scaledSubtractFrom(graph, A, scalar(graph, A, scaleA, debugContext), B, scalar(graph, A, scaleB, debugContext), prog,
-                     debugContext, options);
 }
 
 }  // namespace popops

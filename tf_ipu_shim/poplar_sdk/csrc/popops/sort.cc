@@ -1,19 +1,16 @@
 // Sorts and top-k along a dimension.
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <ostream>
 #include <popops/Sort.hpp>
 #include <popops/TopK.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace popops {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::Tensor;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
+namespace {
 
 // Orders values; NaN comes after every number.
 template <class T>
@@ -106,7 +103,7 @@ void checkSortable(const Tensor &k, const Tensor &v, unsigned dim) {
 
 // Writes the sorted keys and values, the dimension rolled to the end.
 void addSort(poplar::Graph &graph, const Tensor &k, const Tensor &v, const std::vector<Tensor> &outs,
-             const std::vector<bool> &outIsKey, poplar::program::Sequence &prog,
+             const std::vector<bool> &outIsKey, Sequence &prog,
              const poplar::DebugContext &debugContext) {
   const TopKParams all(k.dim(k.rank() - 1), false, SortOrder::ASCENDING, true);
   poputil::detail::addKernelIfAny(
@@ -132,12 +129,12 @@ Tensor createTopKInput(poplar::Graph &graph, const poplar::Type &type, const std
   return poputil::detail::createLinear(graph, type, shape, debugContext);
 }
 
-Tensor topK(poplar::Graph &graph, poplar::program::Sequence &prog, const Tensor &t, const TopKParams &params,
+Tensor topK(poplar::Graph &graph, Sequence &prog, const Tensor &t, const TopKParams &params,
             const poplar::DebugContext &debugContext) {
   return topKKeyValue(graph, prog, t, t, params, debugContext).first;
 }
 
-std::pair<Tensor, Tensor> topKKeyValue(poplar::Graph &graph, poplar::program::Sequence &prog, const Tensor &keys,
+std::pair<Tensor, Tensor> topKKeyValue(poplar::Graph &graph, Sequence &prog, const Tensor &keys,
                                        const Tensor &values, const TopKParams &params,
                                        const poplar::DebugContext &debugContext) {
   if (keys.shape() != values.shape())
@@ -158,7 +155,7 @@ std::pair<Tensor, Tensor> topKKeyValue(poplar::Graph &graph, poplar::program::Se
   return {top, moved};
 }
 
-std::pair<Tensor, Tensor> topKWithPermutation(poplar::Graph &graph, poplar::program::Sequence &prog, const Tensor &t,
+std::pair<Tensor, Tensor> topKWithPermutation(poplar::Graph &graph, Sequence &prog, const Tensor &t,
                                               const TopKParams &params, const poplar::DebugContext &debugContext) {
   const poplar::DebugContext name{debugContext, "TopK"};
   const auto top = createTopKOutput(graph, t.elementType(), t, params, name);
@@ -175,12 +172,12 @@ std::pair<Tensor, Tensor> topKWithPermutation(poplar::Graph &graph, poplar::prog
   return {top, permutation};
 }
 
-Tensor sort(poplar::Graph &graph, const Tensor &t, unsigned dim, poplar::program::Sequence &prog,
+Tensor sort(poplar::Graph &graph, const Tensor &t, unsigned dim, Sequence &prog,
             const poplar::DebugContext &debugContext) {
   return sortKeyValue(graph, t, t, dim, prog, debugContext);
 }
 
-void sortInPlace(poplar::Graph &graph, const Tensor &t, unsigned dim, poplar::program::Sequence &prog,
+void sortInPlace(poplar::Graph &graph, const Tensor &t, unsigned dim, Sequence &prog,
                  const poplar::DebugContext &debugContext) {
   checkSortable(t, t, dim);
   const auto rolled = t.dimRoll(dim, t.rank() - 1);
@@ -188,7 +185,7 @@ void sortInPlace(poplar::Graph &graph, const Tensor &t, unsigned dim, poplar::pr
 }
 
 Tensor sortKeyValue(poplar::Graph &graph, const Tensor &k, const Tensor &v, unsigned dim,
-                    poplar::program::Sequence &prog, const poplar::DebugContext &debugContext) {
+                    Sequence &prog, const poplar::DebugContext &debugContext) {
   checkSortable(k, v, dim);
   const auto out = graph.clone(v, {debugContext, "Sort/Out"});
   const auto last = v.rank() - 1;
@@ -197,7 +194,7 @@ Tensor sortKeyValue(poplar::Graph &graph, const Tensor &k, const Tensor &v, unsi
 }
 
 void sortKeyValueInPlace(poplar::Graph &graph, const Tensor &k, const Tensor &v, unsigned dim,
-                         poplar::program::Sequence &prog, const poplar::DebugContext &debugContext) {
+                         Sequence &prog, const poplar::DebugContext &debugContext) {
   checkSortable(k, v, dim);
   const auto last = v.rank() - 1;
   const auto keys = k.dimRoll(dim, last), values = v.dimRoll(dim, last);

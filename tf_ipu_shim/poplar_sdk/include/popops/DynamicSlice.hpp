@@ -21,7 +21,9 @@ namespace popops {
 class SlicePlan {
  public:
   SlicePlan() = default;
-  explicit SlicePlan(std::string description) : description_(std::move(description)) {}
+  explicit SlicePlan(std::string description, bool validatesIndices = false)
+      : description_(std::move(description)), validates_indices_(validatesIndices) {}
+  bool validatesIndices() const { return validates_indices_; }
 
   friend std::ostream &operator<<(std::ostream &os, const SlicePlan &plan);
   friend bool operator<(const SlicePlan &a, const SlicePlan &b) noexcept { return a.description_ < b.description_; }
@@ -30,6 +32,7 @@ class SlicePlan {
 
  private:
   std::string description_;
+  bool validates_indices_ = false;
 };
 
 // Tensors to be sliced: mapped linearly.

@@ -38,6 +38,7 @@ bool takes(const std::string& word, const std::string& value) {
   if (word == "Text") return true;
   if (word == "Integer") return isInteger(value);
   if (word == "Decimal") return isDecimal(value);
+  if (word == "Fraction") return isDecimal(value) && std::stod(value) >= 0 && std::stod(value) <= 1;
   return word == value;
 }
 

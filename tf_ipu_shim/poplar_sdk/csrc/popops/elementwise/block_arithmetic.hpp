@@ -25,6 +25,15 @@ constexpr bool IS_NUMBER = !std::is_same_v<T, bool>;
 template <class T>
 constexpr bool IS_DISCRETE = std::is_integral_v<T>;
 
+// A struct whose function apply() computes an operation on one element.
+#define BLOCK_OPERATION(Name, ARGUMENTS, EXPRESSION) \
+  struct Name {                                      \
+    template <class T>                               \
+    static auto apply ARGUMENTS {                    \
+      return EXPRESSION;                             \
+    }                                                \
+  };
+
 template <class Operation, class T>
 void unaryLoop(const void *const *operands, void *result, std::size_t count) {
   const auto *a = static_cast<const T *>(operands[0]);
@@ -40,6 +49,19 @@ void binaryLoop(const void *const *operands, void *result, std::size_t count) {
   using Result = decltype(Operation::apply(T(), T()));
   auto *out = static_cast<Result *>(result);
   for (std::size_t i = 0; i != count; ++i) out[i] = Operation::apply(a[i], b[i]);
+}
+
+// The loop of an operation if it EXISTS for elements of type T, else null.
+template <class Operation, class T, bool EXISTS>
+BlockFunction unaryLoopOf() {
+  if constexpr (EXISTS) return &unaryLoop<Operation, T>;
+  else return nullptr;
+}
+
+template <class Operation, class T, bool EXISTS>
+BlockFunction binaryLoopOf() {
+  if constexpr (EXISTS) return &binaryLoop<Operation, T>;
+  else return nullptr;
 }
 
 // Unsigned arithmetic wraps around, and so does ours on signed integers.

@@ -8,13 +8,8 @@ namespace popops::detail {
 
 namespace {
 
-#define OPERATION(Name, EXPRESSION)  \
-  struct Name {                      \
-    template <class T>               \
-    static auto apply(T a, T b) {    \
-      return EXPRESSION;             \
-    }                                \
-  };
+// An operation on elements of any type T.
+#define OPERATION(Name, EXPRESSION) BLOCK_OPERATION(Name, (T a, T b), EXPRESSION)
 
 OPERATION(Add, static_cast<T>(wrap(a) + wrap(b)))
 OPERATION(Atan2, std::atan2(a, b))
@@ -44,42 +39,36 @@ OPERATION(Subtract, static_cast<T>(wrap(a) - wrap(b)))
 OPERATION(ToInvStdDev, T(1) / std::sqrt(a + b))
 #undef OPERATION
 
-template <class Operation, class T, bool EXISTS>
-BlockFunction loopOf() {
-  if constexpr (EXISTS) return &binaryLoop<Operation, T>;
-  else return nullptr;
-}
-
 template <class T>
 BlockFunction binaryFunction(expr::BinaryOpType op) {
   using Op = expr::BinaryOpType;
   switch (op) {
-    case Op::ADD: return loopOf<Add, T, IS_NUMBER<T>>();
-    case Op::ATAN2: return loopOf<Atan2, T, IS_FLOAT<T>>();
-    case Op::BITWISE_AND: return loopOf<BitwiseAnd, T, IS_INTEGER<T>>();
-    case Op::BITWISE_OR: return loopOf<BitwiseOr, T, IS_INTEGER<T>>();
-    case Op::BITWISE_XOR: return loopOf<BitwiseXor, T, IS_INTEGER<T>>();
-    case Op::BITWISE_XNOR: return loopOf<BitwiseXnor, T, IS_INTEGER<T>>();
-    case Op::DIVIDE: return loopOf<Divide, T, IS_NUMBER<T>>();
-    case Op::EQUAL: return loopOf<Equal, T, ALWAYS<T>>();
-    case Op::GREATER_THAN_EQUAL: return loopOf<GreaterEqual, T, ALWAYS<T>>();
-    case Op::GREATER_THAN: return loopOf<Greater, T, ALWAYS<T>>();
-    case Op::INV_STD_DEV_TO_VARIANCE: return loopOf<ToVariance, T, IS_FLOAT<T>>();
-    case Op::LESS_THAN_EQUAL: return loopOf<LessEqual, T, ALWAYS<T>>();
-    case Op::LOGICAL_AND: return loopOf<LogicalAnd, T, std::is_same_v<T, bool>>();
-    case Op::LOGICAL_OR: return loopOf<LogicalOr, T, std::is_same_v<T, bool>>();
-    case Op::LESS_THAN: return loopOf<Less, T, ALWAYS<T>>();
-    case Op::MAXIMUM: return loopOf<Max, T, IS_NUMBER<T>>();
-    case Op::MINIMUM: return loopOf<Min, T, IS_NUMBER<T>>();
-    case Op::MULTIPLY: return loopOf<Multiply, T, IS_NUMBER<T>>();
-    case Op::NOT_EQUAL: return loopOf<NotEqual, T, ALWAYS<T>>();
-    case Op::POWER: return loopOf<Power, T, IS_NUMBER<T>>();
-    case Op::REMAINDER: return loopOf<Remainder, T, IS_NUMBER<T>>();
-    case Op::SHIFT_LEFT: return loopOf<ShiftLeft, T, IS_INTEGER<T>>();
-    case Op::SHIFT_RIGHT: return loopOf<ShiftRight, T, IS_INTEGER<T>>();
-    case Op::SHIFT_RIGHT_SIGN_EXTEND: return loopOf<ShiftSign, T, IS_INTEGER<T>>();
-    case Op::SUBTRACT: return loopOf<Subtract, T, IS_NUMBER<T>>();
-    case Op::VARIANCE_TO_INV_STD_DEV: return loopOf<ToInvStdDev, T, IS_FLOAT<T>>();
+    case Op::ADD: return binaryLoopOf<Add, T, IS_NUMBER<T>>();
+    case Op::ATAN2: return binaryLoopOf<Atan2, T, IS_FLOAT<T>>();
+    case Op::BITWISE_AND: return binaryLoopOf<BitwiseAnd, T, IS_INTEGER<T>>();
+    case Op::BITWISE_OR: return binaryLoopOf<BitwiseOr, T, IS_INTEGER<T>>();
+    case Op::BITWISE_XOR: return binaryLoopOf<BitwiseXor, T, IS_INTEGER<T>>();
+    case Op::BITWISE_XNOR: return binaryLoopOf<BitwiseXnor, T, IS_INTEGER<T>>();
+    case Op::DIVIDE: return binaryLoopOf<Divide, T, IS_NUMBER<T>>();
+    case Op::EQUAL: return binaryLoopOf<Equal, T, ALWAYS<T>>();
+    case Op::GREATER_THAN_EQUAL: return binaryLoopOf<GreaterEqual, T, ALWAYS<T>>();
+    case Op::GREATER_THAN: return binaryLoopOf<Greater, T, ALWAYS<T>>();
+    case Op::INV_STD_DEV_TO_VARIANCE: return binaryLoopOf<ToVariance, T, IS_FLOAT<T>>();
+    case Op::LESS_THAN_EQUAL: return binaryLoopOf<LessEqual, T, ALWAYS<T>>();
+    case Op::LOGICAL_AND: return binaryLoopOf<LogicalAnd, T, std::is_same_v<T, bool>>();
+    case Op::LOGICAL_OR: return binaryLoopOf<LogicalOr, T, std::is_same_v<T, bool>>();
+    case Op::LESS_THAN: return binaryLoopOf<Less, T, ALWAYS<T>>();
+    case Op::MAXIMUM: return binaryLoopOf<Max, T, IS_NUMBER<T>>();
+    case Op::MINIMUM: return binaryLoopOf<Min, T, IS_NUMBER<T>>();
+    case Op::MULTIPLY: return binaryLoopOf<Multiply, T, IS_NUMBER<T>>();
+    case Op::NOT_EQUAL: return binaryLoopOf<NotEqual, T, ALWAYS<T>>();
+    case Op::POWER: return binaryLoopOf<Power, T, IS_NUMBER<T>>();
+    case Op::REMAINDER: return binaryLoopOf<Remainder, T, IS_NUMBER<T>>();
+    case Op::SHIFT_LEFT: return binaryLoopOf<ShiftLeft, T, IS_INTEGER<T>>();
+    case Op::SHIFT_RIGHT: return binaryLoopOf<ShiftRight, T, IS_INTEGER<T>>();
+    case Op::SHIFT_RIGHT_SIGN_EXTEND: return binaryLoopOf<ShiftSign, T, IS_INTEGER<T>>();
+    case Op::SUBTRACT: return binaryLoopOf<Subtract, T, IS_NUMBER<T>>();
+    case Op::VARIANCE_TO_INV_STD_DEV: return binaryLoopOf<ToInvStdDev, T, IS_FLOAT<T>>();
   }
   return nullptr;
 }

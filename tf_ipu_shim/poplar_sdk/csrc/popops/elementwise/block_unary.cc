@@ -8,13 +8,8 @@ namespace popops::detail {
 
 namespace {
 
-#define OPERATION(Name, EXPRESSION)  \
-  struct Name {                      \
-    template <class T>               \
-    static auto apply(T a) {         \
-      return EXPRESSION;             \
-    }                                \
-  };
+// An operation on elements of any type T.
+#define OPERATION(Name, EXPRESSION) BLOCK_OPERATION(Name, (T a), EXPRESSION)
 
 OPERATION(Abs, magnitude(a))
 OPERATION(Asin, std::asin(a))
@@ -52,50 +47,44 @@ OPERATION(Rsqrt, T(1) / std::sqrt(a))
 OPERATION(Trunc, std::trunc(a))
 #undef OPERATION
 
-template <class Operation, class T, bool EXISTS>
-BlockFunction loopOf() {
-  if constexpr (EXISTS) return &unaryLoop<Operation, T>;
-  else return nullptr;
-}
-
 template <class T>
 BlockFunction unaryFunction(expr::UnaryOpType op) {
   using Op = expr::UnaryOpType;
   switch (op) {
-    case Op::ABSOLUTE: return loopOf<Abs, T, IS_NUMBER<T>>();
-    case Op::ASIN: return loopOf<Asin, T, IS_FLOAT<T>>();
-    case Op::BITWISE_NOT: return loopOf<BitwiseNot, T, IS_INTEGER<T>>();
-    case Op::CBRT: return loopOf<Cbrt, T, IS_FLOAT<T>>();
-    case Op::CEIL: return loopOf<Ceil, T, IS_FLOAT<T>>();
-    case Op::COS: return loopOf<Cos, T, IS_FLOAT<T>>();
-    case Op::COUNT_LEADING_ZEROS: return loopOf<CountZeros, T, IS_INTEGER<T>>();
-    case Op::ERF: return loopOf<Erf, T, IS_FLOAT<T>>();
-    case Op::EXPONENT: return loopOf<Exp, T, IS_FLOAT<T>>();
-    case Op::EXPONENT_MINUS_ONE: return loopOf<Expm1, T, IS_FLOAT<T>>();
-    case Op::EXPONENT2: return loopOf<Exp2, T, IS_FLOAT<T>>();
-    case Op::FLOOR: return loopOf<Floor, T, IS_FLOAT<T>>();
-    case Op::GELU_ERF: return loopOf<GeluErf, T, IS_FLOAT<T>>();
-    case Op::INVERSE: return loopOf<Inverse, T, IS_FLOAT<T>>();
-    case Op::IS_FINITE: return loopOf<IsFinite, T, IS_FLOAT<T>>();
-    case Op::IS_INF: return loopOf<IsInf, T, IS_FLOAT<T>>();
-    case Op::IS_NAN: return loopOf<IsNaN, T, IS_FLOAT<T>>();
-    case Op::LOGARITHM: return loopOf<Log, T, IS_FLOAT<T>>();
-    case Op::LOGARITHM_ONE_PLUS: return loopOf<Log1p, T, IS_FLOAT<T>>();
-    case Op::LOGICAL_NOT: return loopOf<LogicalNot, T, std::is_same_v<T, bool>>();
-    case Op::NEGATE: return loopOf<Negate, T, IS_NUMBER<T>>();
-    case Op::NEARBY_INT: return loopOf<NearbyInt, T, IS_FLOAT<T>>();
-    case Op::POPCOUNT: return loopOf<PopCount, T, IS_INTEGER<T>>();
-    case Op::RELU: return loopOf<Relu, T, IS_NUMBER<T>>();
-    case Op::SIGNUM: return loopOf<Sign, T, IS_NUMBER<T>>();
-    case Op::SIN: return loopOf<Sin, T, IS_FLOAT<T>>();
-    case Op::TAN: return loopOf<Tan, T, IS_FLOAT<T>>();
-    case Op::TANH: return loopOf<Tanh, T, IS_FLOAT<T>>();
-    case Op::ROUND: return loopOf<Round, T, IS_FLOAT<T>>();
-    case Op::SQRT: return loopOf<Sqrt, T, IS_NUMBER<T>>();
-    case Op::SQUARE: return loopOf<Square, T, IS_NUMBER<T>>();
-    case Op::SIGMOID: return loopOf<Sigmoid, T, IS_FLOAT<T>>();
-    case Op::RSQRT: return loopOf<Rsqrt, T, IS_FLOAT<T>>();
-    case Op::TRUNC: return loopOf<Trunc, T, IS_FLOAT<T>>();
+    case Op::ABSOLUTE: return unaryLoopOf<Abs, T, IS_NUMBER<T>>();
+    case Op::ASIN: return unaryLoopOf<Asin, T, IS_FLOAT<T>>();
+    case Op::BITWISE_NOT: return unaryLoopOf<BitwiseNot, T, IS_INTEGER<T>>();
+    case Op::CBRT: return unaryLoopOf<Cbrt, T, IS_FLOAT<T>>();
+    case Op::CEIL: return unaryLoopOf<Ceil, T, IS_FLOAT<T>>();
+    case Op::COS: return unaryLoopOf<Cos, T, IS_FLOAT<T>>();
+    case Op::COUNT_LEADING_ZEROS: return unaryLoopOf<CountZeros, T, IS_INTEGER<T>>();
+    case Op::ERF: return unaryLoopOf<Erf, T, IS_FLOAT<T>>();
+    case Op::EXPONENT: return unaryLoopOf<Exp, T, IS_FLOAT<T>>();
+    case Op::EXPONENT_MINUS_ONE: return unaryLoopOf<Expm1, T, IS_FLOAT<T>>();
+    case Op::EXPONENT2: return unaryLoopOf<Exp2, T, IS_FLOAT<T>>();
+    case Op::FLOOR: return unaryLoopOf<Floor, T, IS_FLOAT<T>>();
+    case Op::GELU_ERF: return unaryLoopOf<GeluErf, T, IS_FLOAT<T>>();
+    case Op::INVERSE: return unaryLoopOf<Inverse, T, IS_FLOAT<T>>();
+    case Op::IS_FINITE: return unaryLoopOf<IsFinite, T, IS_FLOAT<T>>();
+    case Op::IS_INF: return unaryLoopOf<IsInf, T, IS_FLOAT<T>>();
+    case Op::IS_NAN: return unaryLoopOf<IsNaN, T, IS_FLOAT<T>>();
+    case Op::LOGARITHM: return unaryLoopOf<Log, T, IS_FLOAT<T>>();
+    case Op::LOGARITHM_ONE_PLUS: return unaryLoopOf<Log1p, T, IS_FLOAT<T>>();
+    case Op::LOGICAL_NOT: return unaryLoopOf<LogicalNot, T, std::is_same_v<T, bool>>();
+    case Op::NEGATE: return unaryLoopOf<Negate, T, IS_NUMBER<T>>();
+    case Op::NEARBY_INT: return unaryLoopOf<NearbyInt, T, IS_FLOAT<T>>();
+    case Op::POPCOUNT: return unaryLoopOf<PopCount, T, IS_INTEGER<T>>();
+    case Op::RELU: return unaryLoopOf<Relu, T, IS_NUMBER<T>>();
+    case Op::SIGNUM: return unaryLoopOf<Sign, T, IS_NUMBER<T>>();
+    case Op::SIN: return unaryLoopOf<Sin, T, IS_FLOAT<T>>();
+    case Op::TAN: return unaryLoopOf<Tan, T, IS_FLOAT<T>>();
+    case Op::TANH: return unaryLoopOf<Tanh, T, IS_FLOAT<T>>();
+    case Op::ROUND: return unaryLoopOf<Round, T, IS_FLOAT<T>>();
+    case Op::SQRT: return unaryLoopOf<Sqrt, T, IS_NUMBER<T>>();
+    case Op::SQUARE: return unaryLoopOf<Square, T, IS_NUMBER<T>>();
+    case Op::SIGMOID: return unaryLoopOf<Sigmoid, T, IS_FLOAT<T>>();
+    case Op::RSQRT: return unaryLoopOf<Rsqrt, T, IS_FLOAT<T>>();
+    case Op::TRUNC: return unaryLoopOf<Trunc, T, IS_FLOAT<T>>();
   }
   return nullptr;
 }

@@ -1,30 +1,26 @@
 // popops::map() and its kin.
-#include <algorithm>
 #include <functional>
 #include <memory>
-#include <poplar/detail/kernel.hpp>
-#include <popops/ElementWise.hpp>
 #include <popops/ElementWiseUtil.hpp>
 #include <popops/Zero.hpp>
 #include <poputil/Broadcast.hpp>
-#include <poputil/TileMapping.hpp>
-#include <poputil/detail/elements.hpp>
 
 #include "expression_program.hpp"
+#include "popops/float_expressions.hpp"
+#include "poputil/library.hpp"
 
 namespace popops {
 
-namespace {
+using namespace poputil::library;
 
-using poplar::Tensor;
-using Shape = std::vector<std::size_t>;
+namespace {
 
 // The blocks that one call of a thread computes at least.
 constexpr std::size_t BLOCKS_PER_PART = 32;
 
 // The common broadcast of the shapes.
 Shape commonShape(const std::vector<Tensor> &tensors) {
-  if (tensors.empty()) poputil::detail::fail("popops::map", "there are no tensors", "Pass at least one");
+  if (tensors.empty()) fail("popops::map", "there are no tensors", "Pass at least one");
   Shape shape;
   for (const auto &tensor : tensors) {
     auto other = tensor.shape();
@@ -34,7 +30,7 @@ Shape commonShape(const std::vector<Tensor> &tensors) {
     for (std::size_t dim = 0; dim != rank; ++dim) {
       if (shape[dim] == 1) shape[dim] = other[dim];
       if (other[dim] != 1 && other[dim] != shape[dim])
-        poputil::detail::fail("popops::map", "the shape " + poputil::detail::describeShape(tensor.shape()) +
+        fail("popops::map", "the shape " + poputil::detail::describeShape(tensor.shape()) +
                               " does not broadcast to " + poputil::detail::describeShape(shape),
                               "Make each dimension equal to the other's, or 1");
     }
@@ -111,10 +107,10 @@ std::vector<detail::ExpressionProgram> compileAll(const std::vector<std::referen
 
 void checkOutput(const Tensor &out, const poplar::Type &type, const Shape &shape) {
   if (out.elementType() != type)
-    poputil::detail::fail("popops::map", "the output has the type " + poputil::detail::typeName(out.elementType()) +
+    fail("popops::map", "the output has the type " + poputil::detail::typeName(out.elementType()) +
                           "; expected " + poputil::detail::typeName(type), "Pass an output of the expression's type");
   if (out.shape() != shape)
-    poputil::detail::fail("popops::map", "the output has the shape " + poputil::detail::describeShape(out.shape()) +
+    fail("popops::map", "the output has the shape " + poputil::detail::describeShape(out.shape()) +
                           "; expected " + poputil::detail::describeShape(shape), "Pass an output of that shape");
 }
 
@@ -125,11 +121,11 @@ std::vector<std::reference_wrapper<const expr::Expr>> references(const std::vect
 }
 
 void addMap(poplar::Graph &graph, std::vector<detail::ExpressionProgram> programs, const std::vector<Tensor> &ts,
-            const std::vector<Tensor> &outs, poplar::program::Sequence &prog, const std::string &name,
+            const std::vector<Tensor> &outs, Sequence &prog, const std::string &name,
             const poplar::DebugContext &debugContext) {
   const auto shape = commonShape(ts);
   if (outs.size() != programs.size())
-    poputil::detail::fail("popops::map", "there are " + std::to_string(programs.size()) + " expressions and " +
+    fail("popops::map", "there are " + std::to_string(programs.size()) + " expressions and " +
                           std::to_string(outs.size()) + " outputs", "Pass one output for each expression");
   for (std::size_t i = 0; i != outs.size(); ++i) checkOutput(outs[i], programs[i].resultType(), shape);
   auto kernel = std::make_shared<ElementWiseKernel>();
@@ -152,7 +148,7 @@ void addMap(poplar::Graph &graph, std::vector<detail::ExpressionProgram> program
 }
 
 std::vector<Tensor> mapToNew(poplar::Graph &graph, const std::vector<std::reference_wrapper<const expr::Expr>> &exprs,
-                             const std::vector<Tensor> &ts, poplar::program::Sequence &prog, const std::string &name,
+                             const std::vector<Tensor> &ts, Sequence &prog, const std::string &name,
                              const poplar::DebugContext &debugContext) {
   auto programs = compileAll(exprs, ts);
   std::vector<Tensor> outs;
@@ -175,87 +171,66 @@ Tensor createOutputForElementWiseOp(poplar::Graph &graph, const std::vector<Tens
   return out;
 }
 
-Tensor map(poplar::Graph &graph, const expr::Expr &expr, const std::vector<Tensor> &ts, poplar::program::Sequence &prog,
-           const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
+Tensor map(poplar::Graph &graph, const expr::Expr &expr, const std::vector<Tensor> &ts, Sequence &prog,
+           const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  checkOptions("popops::map", options, element_wise_options);
   return mapToNew(graph, {expr}, ts, prog, "Op", debugContext).front();
 }
 
 void mapInPlace(poplar::Graph &graph, const expr::Expr &expr, const std::vector<Tensor> &ts,
-                poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                const poplar::OptionFlags &options) {
-  if (ts.empty()) poputil::detail::fail("popops::mapInPlace", "there are no tensors", "Pass at least one");
+                Sequence &prog, const poplar::DebugContext &debugContext,
+                const OptionFlags &options) {
+  if (ts.empty()) fail("popops::mapInPlace", "there are no tensors", "Pass at least one");
   mapWithOutput(graph, expr, ts, ts.front(), prog, debugContext, options);
 }
 
 void mapWithOutput(poplar::Graph &graph, const expr::Expr &expr, const std::vector<Tensor> &ts, const Tensor &out,
-                   poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                   const poplar::OptionFlags &) {
+                   Sequence &prog, const poplar::DebugContext &debugContext,
+                   const OptionFlags &options) {
+  checkOptions("popops::map", options, element_wise_options);
   addMap(graph, compileAll({expr}, ts), ts, {out}, prog, "Op", debugContext);
 }
 
 std::vector<Tensor> map(poplar::Graph &graph, const std::vector<expr::Any> &exprs, const std::vector<Tensor> &ts,
-                        poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                        const poplar::OptionFlags &) {
+                        Sequence &prog, const poplar::DebugContext &debugContext,
+                        const OptionFlags &options) {
+  checkOptions("popops::map", options, element_wise_options);
   return mapToNew(graph, references(exprs), ts, prog, "Op", debugContext);
 }
 
 void mapInPlace(poplar::Graph &graph, const std::vector<expr::Any> &exprs, const std::vector<Tensor> &ts,
-                poplar::program::Sequence &prog, const poplar::DebugContext &debugContext,
-                const poplar::OptionFlags &options) {
+                Sequence &prog, const poplar::DebugContext &debugContext,
+                const OptionFlags &options) {
   if (ts.size() < exprs.size())
-    poputil::detail::fail("popops::mapInPlace", "there are more expressions than tensors",
+    fail("popops::mapInPlace", "there are more expressions than tensors",
                           "Pass a tensor for each expression");
   mapWithOutput(graph, exprs, ts, std::vector<Tensor>(ts.begin(), ts.begin() + exprs.size()), prog, debugContext,
                 options);
 }
 
 void mapWithOutput(poplar::Graph &graph, const std::vector<expr::Any> &exprs, const std::vector<Tensor> &ts,
-                   const std::vector<Tensor> &outs, poplar::program::Sequence &prog,
-                   const poplar::DebugContext &debugContext, const poplar::OptionFlags &) {
+                   const std::vector<Tensor> &outs, Sequence &prog,
+                   const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  checkOptions("popops::map", options, element_wise_options);
   addMap(graph, compileAll(references(exprs), ts), ts, outs, prog, "Op", debugContext);
 }
 
-namespace {
+// Conversions of variances in float, with epsilon as a tensor and as a number.
+#define VARIANCE_CONVERSION(function, OPERATION)                                                                     \
+  Tensor function(poplar::Graph &graph, const Tensor &src, const Tensor &epsilon, Sequence &prog,   \
+                  const poplar::Type dstType, const poplar::DebugContext &debugContext) {                            \
+    using namespace expr;                                                                                            \
+    const BinaryOp result(BinaryOpType::OPERATION, detail::inFloat(_1), detail::inFloat(_2));                        \
+    return map(graph, expr::Cast(result, dstType), {src, epsilon}, prog, debugContext);                              \
+  }                                                                                                                  \
+  Tensor function(poplar::Graph &graph, const Tensor &src, const float epsilon, Sequence &prog,     \
+                  const poplar::Type dstType, const poplar::DebugContext &debugContext) {                            \
+    const auto constant = poputil::detail::constantScalar(graph, poplar::FLOAT, epsilon, debugContext);              \
+    return function(graph, src, constant, prog, dstType, debugContext);                                              \
+  }
 
-// An operation on the variance in float, its result in `type`.
-Tensor convertVariance(poplar::Graph &graph, expr::BinaryOpType op, const Tensor &src, const Tensor &epsilon,
-                       const poplar::Type &type, poplar::program::Sequence &prog,
-                       const poplar::DebugContext &debugContext) {
-  using namespace expr;
-  const BinaryOp result(op, expr::Cast(_1, poplar::FLOAT), expr::Cast(_2, poplar::FLOAT));
-  return map(graph, expr::Cast(result, type), {src, epsilon}, prog, debugContext);
-}
-
-Tensor scalarOf(poplar::Graph &graph, float value, const poplar::DebugContext &debugContext) {
-  const auto constant = graph.addConstant(poplar::FLOAT, {}, value, debugContext);
-  graph.setTileMapping(constant, 0);
-  return constant;
-}
-
-}  // namespace
-
-Tensor varianceToInvStdDev(poplar::Graph &graph, const Tensor &src, const Tensor &epsilon,
-                           poplar::program::Sequence &prog, const poplar::Type dstType,
-                           const poplar::DebugContext &debugContext) {
-  return convertVariance(graph, expr::BinaryOpType::VARIANCE_TO_INV_STD_DEV, src, epsilon, dstType, prog, debugContext);
-}
-
-Tensor varianceToInvStdDev(poplar::Graph &graph, const Tensor &src, const float epsilon,
-                           poplar::program::Sequence &prog, const poplar::Type dstType,
-                           const poplar::DebugContext &debugContext) {
-  return varianceToInvStdDev(graph, src, scalarOf(graph, epsilon, debugContext), prog, dstType, debugContext);
-}
-
-Tensor invStdDevToVariance(poplar::Graph &graph, const Tensor &src, const Tensor &epsilon,
-                           poplar::program::Sequence &prog, const poplar::Type dstType,
-                           const poplar::DebugContext &debugContext) {
-  return convertVariance(graph, expr::BinaryOpType::INV_STD_DEV_TO_VARIANCE, src, epsilon, dstType, prog, debugContext);
-}
-
-Tensor invStdDevToVariance(poplar::Graph &graph, const Tensor &src, const float epsilon,
-                           poplar::program::Sequence &prog, const poplar::Type dstType,
-                           const poplar::DebugContext &debugContext) {
-  return invStdDevToVariance(graph, src, scalarOf(graph, epsilon, debugContext), prog, dstType, debugContext);
-}
+VARIANCE_CONVERSION(varianceToInvStdDev, VARIANCE_TO_INV_STD_DEV)
+VARIANCE_CONVERSION(invStdDevToVariance, INV_STD_DEV_TO_VARIANCE)
+#undef VARIANCE_CONVERSION
 
 }  // namespace popops
