@@ -1,12 +1,13 @@
 // Runs the cases of the libraries and writes their inputs and outputs: libraries INDEX DATA.
 #include "elementwise_cases.hpp"
+#include "layer_cases.hpp"
 #include "nn_cases.hpp"
 #include "option_cases.hpp"
 #include "popops_cases.hpp"
 
 int main(int, char **arguments) {
   std::ofstream index(arguments[1]), data(arguments[2], std::ios::binary);
-  for (const auto &part : {elementwiseCases(), popopsCases(), nnCases(), optionCases()}) {
+  for (const auto &part : {elementwiseCases(), popopsCases(), nnCases(), layerCases(), optionCases()}) {
     for (const auto &named : part) {
       try {
         Case c(named.name, index, data);

@@ -26,6 +26,14 @@ inline void addProductWithTransposed(const float *a, const float *b, float *c, s
   if (depth != 0) result.noalias() += left * right.transpose();
 }
 
+// c += a^T * b, for row-major matrices {depth, rows} and {depth, columns}.
+inline void addProductOfTransposed(const float *a, const float *b, float *c, std::size_t rows, std::size_t depth,
+                                   std::size_t columns) {
+  Eigen::Map<const Matrix> left(a, depth, rows), right(b, depth, columns);
+  Eigen::Map<Matrix> result(c, rows, columns);
+  if (depth != 0) result.noalias() += left.transpose() * right;
+}
+
 }  // namespace poputil::detail
 
 #endif
