@@ -1,44 +1,33 @@
 // Random tensors from a hash of the seed and each element's index.
-#include <algorithm>
-#include <atomic>
+#include <poplar/detail/random_state.hpp>
 #include <popops/ElementWise.hpp>
 #include <poprand/RandomGen.hpp>
 #include <poputil/Broadcast.hpp>
-#include <poputil/detail/kernels.hpp>
+
+#include "poputil/library.hpp"
 
 namespace poprand {
 
+using namespace poputil::library;
+
 namespace {
 
-using poplar::Tensor;
-using poplar::program::Sequence;
-using poputil::detail::fail;
-using poputil::detail::KernelArguments;
+using poplar::detail::mixBits;
 
 constexpr std::uint64_t GOLDEN = 0x9e3779b97f4a7c15;  // the increment of the generator "splitmix64"
-
-// The output function of splitmix64: each bit of the result depends on all bits of the value.
-std::uint64_t mix(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
 
 std::uint64_t combine(const void *seed, std::uint32_t modifier) {
   const auto *words = static_cast<const std::uint32_t *>(seed);
   const auto both = (static_cast<std::uint64_t>(words[1]) << 32) | words[0];
-  return mix(both + GOLDEN) ^ mix(modifier * GOLDEN + 1);
+  return mixBits(both + GOLDEN) ^ mixBits(modifier * GOLDEN + 1);
 }
-
-// The state of functions without a seed.
-std::atomic<std::uint64_t> unseeded_state{0};
 
 // The random numbers of one element.
 class Stream {
  public:
-  Stream(std::uint64_t key, std::size_t element) : state_(mix(key + GOLDEN * (2 * element + 1))) {}
+  Stream(std::uint64_t key, std::size_t element) : state_(mixBits(key + GOLDEN * (2 * element + 1))) {}
 
-  std::uint64_t bits() { return mix(state_ += GOLDEN); }
+  std::uint64_t bits() { return mixBits(state_ += GOLDEN); }
   // In [0, 1), or in (0, 1] for a logarithm.
   double real() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
   double positive() { return 1 - real(); }
@@ -68,7 +57,7 @@ void addDraws(poplar::Graph &graph, const Tensor *seed, std::uint32_t modifier, 
   const auto type = out.elementType();
   const auto count = out.numElements();
   const auto kernel = [=, seeded = seed != nullptr](const KernelArguments &arguments) {
-    const auto key = seeded ? combine(arguments.inputs[0], modifier) : mix(unseeded_state += GOLDEN);
+    const auto key = seeded ? combine(arguments.inputs[0], modifier) : poplar::detail::RandomState::ofProcess().draw();
     poputil::detail::visitType(type, [&](auto tag) {
       auto *elements = static_cast<typename decltype(tag)::type *>(arguments.outputs[0]);
       poplar::detail::parallelFor(count, 8192, [&](std::size_t begin, std::size_t end) {
@@ -214,7 +203,7 @@ void setSeed(poplar::Graph &graph, const Tensor &masterSeed, uint32_t seedModifi
   poplar::detail::addKernel(graph, prog, {debugContext, "setSeed"}, {masterSeed}, {used},
                             [seedModifier](const KernelArguments &arguments) {
                               std::memcpy(arguments.outputs[0], arguments.inputs[0], 2 * sizeof(std::uint32_t));
-                              unseeded_state = combine(arguments.inputs[0], seedModifier);
+                              poplar::detail::RandomState::ofProcess().set(combine(arguments.inputs[0], seedModifier));
                             });
 }
 

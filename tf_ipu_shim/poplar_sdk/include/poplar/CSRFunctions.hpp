@@ -1,4 +1,5 @@
-// Control of a tile's floating point: not supported. A program that calls one of these functions does not link.
+// Control of a tile's floating point. Exceptions are off, half is rounded to the nearest value, and overflows to
+// infinity: setStochasticRounding(false) holds, and every other call throws poplar_error.
 #ifndef poplar_CSRFunctions_hpp
 #define poplar_CSRFunctions_hpp
 

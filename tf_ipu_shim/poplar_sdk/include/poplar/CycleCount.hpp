@@ -15,6 +15,10 @@ namespace poplar {
 Tensor cycleCount(Graph& graph, program::Sequence& program, unsigned tile, SyncType sync,
                   const DebugContext& context = {});
 
+// The same words: the modelled cycles of all steps that ran before this point since the engine was made, in every loop.
+Tensor cycleStamp(Graph& graph, program::Sequence& program, unsigned tile, SyncType sync,
+                  const DebugContext& context = {});
+
 }  // namespace poplar
 
 #endif

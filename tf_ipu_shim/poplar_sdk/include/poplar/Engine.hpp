@@ -56,6 +56,7 @@ class Engine {
   void connectStreamToCallback(StringRef handle, StreamCallbackHandle callback) {
     connectStreamToCallback(handle, 0, std::move(callback));
   }
+  void connectHostFunction(StringRef handle, unsigned replica, HostCallbackHandle callback);
   void copyToRemoteBuffer(const void* data, StringRef handle, int repeat, unsigned replica = 0);
   void copyFromRemoteBuffer(StringRef handle, void* data, int repeat, unsigned replica = 0);
 

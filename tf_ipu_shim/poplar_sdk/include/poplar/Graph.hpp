@@ -214,6 +214,16 @@ class Graph {
   Tensor getNonReplicatedTensor(const Tensor& tensor) const;
 
   Function addFunction(const program::Program& program);
+  // An argument of a function of the host: the type and number of its elements.
+  struct HostFunctionArgument {
+    HostFunctionArgument(const Type& elementType, std::size_t numElements)
+        : elementType(elementType), numElements(numElements) {}
+    Type elementType;
+    std::size_t numElements;
+  };
+  // A function that Engine::connectHostFunction gives its callback.
+  HostFunction addHostFunction(StringRef handle, ArrayRef<HostFunctionArgument> inputs,
+                               ArrayRef<HostFunctionArgument> outputs);
 
   // Writes the vertices and variables of the compute sets that programs run, in the DOT language of Graphviz.
   void outputComputeGraph(std::ostream& out, ArrayRef<program::Program> programs) const;

@@ -80,6 +80,21 @@ class Function {
   bool valid_ = false;
 };
 
+// A function of the host that programs of the graph may call.
+class HostFunction {
+ public:
+  HostFunction() = default;
+  explicit HostFunction(unsigned id) : id_(id), valid_(true) {}
+  unsigned getId() const { return id_; }
+  bool isNull() const { return !valid_; }
+  bool operator==(const HostFunction& other) const { return id_ == other.id_ && valid_ == other.valid_; }
+  bool operator!=(const HostFunction& other) const { return !(*this == other); }
+
+ private:
+  unsigned id_ = 0;
+  bool valid_ = false;
+};
+
 }  // namespace poplar
 
 #endif

@@ -133,6 +133,8 @@ class Switch : public Program {
 class Call : public Program {
  public:
   explicit Call(Function function, const DebugContext& context = {});
+  // The callback gets the arguments' data and fills that of the results.
+  Call(HostFunction function, ArrayRef<Tensor> arguments, ArrayRef<Tensor> results, const DebugContext& context = {});
 };
 
 class PrintTensor : public Program {

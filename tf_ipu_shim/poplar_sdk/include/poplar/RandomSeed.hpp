@@ -1,4 +1,5 @@
-// State of the tiles' random generators: not supported. A program that calls one of these functions does not link.
+// The state of the random generators, {tiles, workers, 4} words: of functions that draw without a seed. Writing what was
+// read before makes them draw the same again.
 #ifndef poplar_RandomSeed_hpp
 #define poplar_RandomSeed_hpp
 

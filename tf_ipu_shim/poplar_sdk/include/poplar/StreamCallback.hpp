@@ -1,6 +1,8 @@
-// Callbacks that fill or read a stream's buffer.
+// Callbacks that fill or read a stream's buffer, and those that a host function calls.
 #ifndef poplar_StreamCallback_hpp
 #define poplar_StreamCallback_hpp
+
+#include <poplar/ArrayRef.hpp>
 
 #include <functional>
 #include <memory>
@@ -50,6 +52,34 @@ class StreamCallbackHandle {
 
  private:
   std::unique_ptr<StreamCallback> callback_;
+};
+
+// What a host function does: it reads the data of its inputs and fills that of its outputs, both row-major.
+class HostCallback {
+ public:
+  virtual ~HostCallback() = default;
+  virtual void operator()(ArrayRef<const void*> inputs, ArrayRef<void*> outputs) = 0;
+};
+
+// Owns a callback, made from a function or a pointer to a callback.
+class HostCallbackHandle {
+  using Function = std::function<void(ArrayRef<const void*>, ArrayRef<void*>)>;
+  template <class T>
+  static constexpr bool is_function =
+      std::is_convertible_v<T, Function> && !std::is_same_v<std::decay_t<T>, HostCallbackHandle>;
+
+ public:
+  template <class T, std::enable_if_t<is_function<T>, int> = 0>
+  HostCallbackHandle(T&& function) : function_(std::forward<T>(function)) {}
+  template <class T, std::enable_if_t<std::is_base_of_v<HostCallback, T>, int> = 0>
+  HostCallbackHandle(std::unique_ptr<T> callback)
+      : function_([owned = std::shared_ptr<T>(std::move(callback))](ArrayRef<const void*> inputs,
+                                                                  ArrayRef<void*> outputs) { (*owned)(inputs, outputs); }) {}
+
+  void operator()(ArrayRef<const void*> inputs, ArrayRef<void*> outputs) const { function_(inputs, outputs); }
+
+ private:
+  Function function_;
 };
 
 }  // namespace poplar

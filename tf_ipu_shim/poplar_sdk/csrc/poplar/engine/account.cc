@@ -125,6 +125,13 @@ class Walker {
   }
   void visit(const Node&, const CallStep& step, std::uint64_t times) { walk(graph_.functions[step.function], times); }
   void visit(const Node&, const NamedStep& step, std::uint64_t times) { walk(step.body, times); }
+  void visit(const Node& node, const HostCallStep& step, std::uint64_t times) {
+    const auto& handle = graph_.host_functions.at(step.function).handle;
+    AccountStep& added = add(AccountStep::Kind::StreamCopy, node.name.empty() ? handle : node.name, times);
+    for (const auto* tensors : {&step.inputs, &step.outputs})
+      for (const Tensor& tensor : *tensors) added.exchange_bytes += bytesOf(tensor);
+  }
+  void visit(const Node&, const StampStep&, std::uint64_t) {}
   void visit(const Node&, const PrintStep&, std::uint64_t) {}
   void visit(const Node&, const ErrorStep&, std::uint64_t) {}
   void visit(const Node&, const NoStep&, std::uint64_t) {}
@@ -274,6 +281,14 @@ Account describe(const GraphState& graph, ArrayRef<program::Program> programs) {
   return account;
 }
 
+std::uint64_t cyclesOf(const GraphState& graph, const Program& step) {
+  Account account;
+  Walker(graph, account).walk(step, 1);
+  std::uint64_t cycles = 0;
+  for (const auto& counted : account.steps) cycles += counted.cycles;
+  return cycles;
+}
+
 void printSummary(std::ostream& out, const Account& account, bool steps) {
   std::uint64_t total = 0, fullest = 0, cycles = 0, exchanged = 0;
   for (const auto bytes : account.tile_bytes) {
@@ -310,6 +325,14 @@ Tensor cycleCount(Graph& graph, program::Sequence& program, unsigned tile, SyncT
   graph.setTileMapping(modelled, tile);
   graph.setTileMapping(result, tile);
   program.add(program::Copy(modelled, result, false, context));
+  return result;
+}
+
+Tensor cycleStamp(Graph& graph, program::Sequence& program, unsigned tile, SyncType, const DebugContext& context) {
+  const Tensor result = graph.addVariable(UNSIGNED_INT, {2}, context);
+  graph.setTileMapping(result, tile);
+  graph.state().counts_cycles = true;
+  program.add(program::Program(std::make_shared<detail::Node>(detail::Node{context.getPathName(), detail::StampStep{result}})));
   return result;
 }
 

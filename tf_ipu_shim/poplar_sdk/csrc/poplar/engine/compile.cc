@@ -1,4 +1,5 @@
 // Compiles programs to steps with addresses.
+#include "poplar/engine/kernel_steps.hpp"
 #include "poplar/engine/runner.hpp"
 
 #include <algorithm>
@@ -163,29 +164,6 @@ struct CompiledError : Step {
   }
 };
 
-struct CompiledKernel : Step {
-  std::string name;
-  std::vector<Access> inputs, outputs;
-  Kernel kernel;
-  std::size_t slot = 0, bytes = 0;
-  void run(Runner& runner) const override {
-    for (auto& replica : runner.replicas()) {
-      char* buffer = runner.scratch(slot, bytes);
-      KernelArguments arguments;
-      for (const auto& input : inputs) {
-        input.load(replica.memory, buffer);
-        arguments.inputs.push_back(input.pointer(replica.memory, buffer));
-      }
-      for (const auto& output : outputs) {
-        output.load(replica.memory, buffer);
-        arguments.outputs.push_back(output.pointer(replica.memory, buffer));
-      }
-      runner.floatChecks().watch([&] { kernel(arguments); }, [&] { return "compute set '" + name + "'"; });
-      for (const auto& output : outputs) output.store(replica.memory, buffer);
-    }
-  }
-};
-
 bool share(const std::vector<Span>& a, const std::vector<Span>& b) {
   std::vector<std::pair<Address, Address>> extents;
   for (const auto& span : b) extents.emplace_back(span.low(), span.high());
@@ -216,7 +194,7 @@ class Compiler {
     if (!known) {
       keep_.push_back(program);
       auto step = std::visit([&](const auto& what) { return lower(node, what); }, node.step);
-      return done_[&node] = step;
+      return done_[&node] = graph_.counts_cycles && isLeaf(node) ? counted(program, step) : step;
     }
     return known;
   }
@@ -225,6 +203,17 @@ class Compiler {
   template <class T>
   std::shared_ptr<T> make() {
     return std::make_shared<T>();
+  }
+  // Whether a step takes cycles itself.
+  static bool isLeaf(const Node& node) {
+    return std::holds_alternative<ExecuteStep>(node.step) || std::holds_alternative<CopyStep>(node.step) ||
+           std::holds_alternative<KernelStep>(node.step);
+  }
+  StepPointer counted(const Program& program, StepPointer step) {
+    auto result = make<CompiledCounted>();
+    result->step = std::move(step);
+    result->cycles = cyclesOf(graph_, program);
+    return result;
   }
   const std::vector<Span> spansOf(const Tensor& tensor, const Node& node) {
     check(tensor, node);
@@ -369,6 +358,31 @@ class Compiler {
     }
     return result;
   }
+  StepPointer lower(const Node& node, const HostCallStep& step) {
+    if (step.function >= graph_.host_functions.size())
+      throw control_program_error("Call: the host function is not of this graph. Pass one of addHostFunction.");
+    const auto& function = graph_.host_functions[step.function];
+    checkArguments(function.handle, "arguments", step.inputs, function.inputs);
+    checkArguments(function.handle, "results", step.outputs, function.outputs);
+    auto result = make<CompiledHostCall>();
+    result->handle = function.handle;
+    lowerArguments(*result, node, step.inputs, step.outputs, false);
+    return result;
+  }
+  static void checkArguments(const std::string& handle, const char* what, const std::vector<Tensor>& tensors,
+                             const std::vector<Graph::HostFunctionArgument>& expected) {
+    bool same = tensors.size() == expected.size();
+    for (std::size_t i = 0; same && i < tensors.size(); ++i)
+      same = tensors[i].elementType() == expected[i].elementType && tensors[i].numElements() == expected[i].numElements;
+    if (!same)
+      throw control_program_error("Call: the " + std::string(what) + " of host function '" + handle +
+                                  "' differ in number, type or size from those of addHostFunction. Pass such tensors.");
+  }
+  StepPointer lower(const Node& node, const StampStep& step) {
+    auto result = make<CompiledStamp>();
+    result->access = buffered(step.cycles, node);
+    return result;
+  }
   StepPointer lower(const Node& node, const PrintStep& step) { return print(node, step); }
   StepPointer print(const Node& node, PrintStep step) {
     auto result = make<CompiledPrint>();
@@ -395,19 +409,23 @@ class Compiler {
     auto result = make<CompiledKernel>();
     result->name = node.name;
     result->kernel = step.kernel;
+    lowerArguments(*result, node, step.inputs, step.outputs, step.cost.elementwise);
+    return result;
+  }
+  void lowerArguments(CompiledKernel& result, const Node& node, const std::vector<Tensor>& inputs,
+                      const std::vector<Tensor>& outputs, bool elementwise) {
     std::vector<std::vector<Span>> written;
-    for (const Tensor& output : step.outputs) written.push_back(spansOf(output, node));
-    for (const Tensor& input : step.inputs) {
+    for (const Tensor& output : outputs) written.push_back(spansOf(output, node));
+    for (const Tensor& input : inputs) {
       const auto spans = spansOf(input, node);
       const bool in_place = std::all_of(written.begin(), written.end(), [&](const auto& output) {
-        return !share(spans, output) || (step.cost.elementwise && same(spans, output));
+        return !share(spans, output) || (elementwise && same(spans, output));
       });
-      result->inputs.push_back(accessTo(viewOf(input), typeSize(input.elementType()), 1, in_place, result->bytes));
+      result.inputs.push_back(accessTo(viewOf(input), typeSize(input.elementType()), 1, in_place, result.bytes));
     }
-    for (const Tensor& output : step.outputs)
-      result->outputs.push_back(accessTo(viewOf(output), typeSize(output.elementType()), 1, true, result->bytes));
-    result->slot = result_.scratch_slots++;
-    return result;
+    for (const Tensor& output : outputs)
+      result.outputs.push_back(accessTo(viewOf(output), typeSize(output.elementType()), 1, true, result.bytes));
+    result.slot = result_.scratch_slots++;
   }
   StepPointer lower(const Node&, const NamedStep& step) { return compile(step.body); }
   StepPointer lower(const Node&, const NoStep&) { return make<NothingStep>(); }

@@ -92,6 +92,10 @@ void Engine::connectStreamToCallback(StringRef handle, unsigned replica, StreamC
   ready(runner_, "Engine::connectStreamToCallback").connect(handle, replica, std::move(callback));
 }
 
+void Engine::connectHostFunction(StringRef handle, unsigned replica, HostCallbackHandle callback) {
+  ready(runner_, "Engine::connectHostFunction").connectHostFunction(handle, replica, std::move(callback));
+}
+
 namespace {
 // A row of a remote buffer.
 std::pair<char*, std::size_t> remoteRow(Runner& runner, StringRef handle, int repeat, unsigned replica) {

@@ -59,6 +59,9 @@ struct Compiled {
 
 std::shared_ptr<const Compiled> compileProgram(const Graph& graph, ArrayRef<Program> programs);
 
+// The modelled cycles of one step, without what repeats it.
+std::uint64_t cyclesOf(const GraphState& graph, const Program& step);
+
 // Checks the vertices of a compute set and finds their memory.
 std::unique_ptr<ComputeSetPlan> planComputeSet(GraphState& graph, unsigned id);
 // Throws invalid_tile_mapping if an element of the view lies on no tile.

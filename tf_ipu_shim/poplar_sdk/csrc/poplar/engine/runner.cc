@@ -169,6 +169,23 @@ std::vector<char>& Runner::remoteBuffer(const std::string& handle, unsigned repl
   return data;
 }
 
+void Runner::connectHostFunction(const std::string& handle, unsigned replica, HostCallbackHandle callback) {
+  bool known = false;
+  for (const auto& function : compiled_->graph->host_functions) known |= function.handle == handle;
+  if (!known || replica >= replicas_.size())
+    throw stream_connection_error("connectHostFunction: there is no host function '" + handle + "' of replica " +
+                                  std::to_string(replica) + ". Use a handle of addHostFunction and a replica's number.");
+  host_functions_.insert_or_assign({handle, replica}, std::move(callback));
+}
+
+void Runner::callHost(const std::string& handle, unsigned replica, const KernelArguments& arguments) const {
+  const auto found = host_functions_.find({handle, replica});
+  if (found == host_functions_.end())
+    throw stream_connection_error("Host function '" + handle + "' of replica " + std::to_string(replica) +
+                                  " is not connected. Call Engine::connectHostFunction before the program runs.");
+  found->second(arguments.inputs, arguments.outputs);
+}
+
 std::size_t Runner::checkedBytes(const char* function, const std::string& handle, const Tensor& tensor,
                                  const char* begin, const char* end) const {
   const std::size_t bytes = tensor.numElements() * typeSize(tensor.elementType());

@@ -94,10 +94,14 @@ class Runner {
   void fromDevice(const DataStream& stream, const Access& access, std::size_t slot);
   std::vector<char>& remoteBuffer(const std::string& handle, unsigned replica);
 
+  void connectHostFunction(const std::string& handle, unsigned replica, HostCallbackHandle callback);
+  void callHost(const std::string& handle, unsigned replica, const KernelArguments& arguments) const;
+
   void write(const std::string& handle, const char* begin, const char* end);
   void read(const std::string& handle, char* begin, char* end);
 
   std::ostream* print_stream = &std::cerr;
+  std::uint64_t cycles = 0;  // modelled, of the steps that ran; counted where a program reads them
 
  private:
   void initialise();
@@ -111,6 +115,7 @@ class Runner {
   std::vector<Replica> replicas_;
   std::map<std::size_t, std::vector<char>> scratch_;
   std::map<std::string, Connection> connections_;
+  std::map<std::pair<std::string, unsigned>, HostCallbackHandle> host_functions_;
   std::map<std::pair<std::string, unsigned>, std::vector<char>> remote_;
   std::vector<char> staging_;
 };

@@ -285,6 +285,17 @@ Tensor Graph::getNonReplicatedTensor(const Tensor& tensor) const {
                                 " replicas is not supported. Use CrossReplicaCopy.");
 }
 
+HostFunction Graph::addHostFunction(StringRef handle, ArrayRef<HostFunctionArgument> inputs,
+                                    ArrayRef<HostFunctionArgument> outputs) {
+  for (const auto& known : state_->host_functions)
+    if (known.handle == handle.str())
+      throw graph_object_creation_error("addHostFunction: there is a host function '" + handle.str() +
+                                        "'. Choose another handle.");
+  state_->host_functions.push_back(
+      {handle.str(), {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}});
+  return HostFunction(static_cast<unsigned>(state_->host_functions.size() - 1));
+}
+
 Function Graph::addFunction(const program::Program& program) {
   state_->functions.push_back(program);
   return Function(static_cast<unsigned>(state_->functions.size() - 1));

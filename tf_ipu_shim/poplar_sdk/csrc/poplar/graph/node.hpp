@@ -73,6 +73,14 @@ struct ErrorStep {
   std::string message;
   std::optional<Tensor> predicate, shown;
 };
+struct HostCallStep {
+  unsigned function;
+  std::vector<Tensor> inputs, outputs;
+};
+// Writes the cycles so far.
+struct StampStep {
+  Tensor cycles;
+};
 struct KernelStep {
   std::vector<Tensor> inputs, outputs;
   Kernel kernel;
@@ -87,7 +95,7 @@ struct NoStep {};
 struct Node {
   std::string name;
   std::variant<SequenceStep, ExecuteStep, CopyStep, StreamStep, RemoteStep, CrossReplicaStep, RepeatStep, WhileStep,
-               IfStep, SwitchStep, CallStep, PrintStep, ErrorStep, KernelStep, NamedStep, NoStep>
+               IfStep, SwitchStep, CallStep, HostCallStep, StampStep, PrintStep, ErrorStep, KernelStep, NamedStep, NoStep>
       step;
 };
 

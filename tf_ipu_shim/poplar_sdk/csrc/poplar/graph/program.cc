@@ -182,6 +182,12 @@ Switch& Switch::add(std::int32_t value, const Program& program) {
 
 Call::Call(Function function, const DebugContext& context) : Program(make(context, CallStep{function.getId()})) {}
 
+Call::Call(HostFunction function, ArrayRef<Tensor> arguments, ArrayRef<Tensor> results, const DebugContext& context)
+    : Program(make(context, HostCallStep{function.getId(), {arguments.begin(), arguments.end()},
+                                         {results.begin(), results.end()}})) {
+  for (const Tensor& result : results) checkDestination("Call", result);
+}
+
 PrintTensor::PrintTensor(Tensor tensor, const DebugContext& context)
     : PrintTensor("", std::move(tensor), PrintTensorFmt(), context) {}
 PrintTensor::PrintTensor(Tensor tensor, const PrintTensorFmt& format, const DebugContext& context)

@@ -138,6 +138,12 @@ struct CodeletLibrary {
   const VertexTable* table;
 };
 
+// A function of the host, as programs call it.
+struct HostFunctionState {
+  std::string handle;
+  std::vector<Graph::HostFunctionArgument> inputs, outputs;
+};
+
 struct GraphState {
   Target target;
   unsigned replicas = 1;
@@ -146,6 +152,8 @@ struct GraphState {
   std::vector<VertexState> vertices;
   std::vector<ComputeSetState> compute_sets;
   std::vector<program::Program> functions;
+  std::vector<HostFunctionState> host_functions;
+  bool counts_cycles = false;  // whether a program reads the cycles that ran
   std::map<std::string, DataStream> streams;
   std::map<std::string, RemoteBuffer> remote_buffers;
   std::map<std::string, Tensor> host_writes, host_reads;

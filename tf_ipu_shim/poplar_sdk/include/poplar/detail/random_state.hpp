@@ -1,0 +1,41 @@
+// The state of the random generator that functions without a seed draw from: one for the process.
+#ifndef poplar_detail_random_state_hpp
+#define poplar_detail_random_state_hpp
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace poplar::detail {
+
+// The output function of the generator "splitmix64": each bit of the result depends on all bits of the value.
+inline std::uint64_t mixBits(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+// The state is one number. Read as words, its first two are the number and the others follow from them; words that were
+// written are read again as they were, until the next draw.
+class RandomState {
+ public:
+  static RandomState& ofProcess();
+
+  void set(std::uint64_t state);
+  // The next key for a tensor of random numbers.
+  std::uint64_t draw();
+  std::vector<std::uint32_t> words(std::size_t count);
+  void setWords(const std::uint32_t* words, std::size_t count);
+
+ private:
+  static std::vector<std::uint32_t> derive(std::uint64_t state, std::size_t count);
+
+  std::mutex mutex_;
+  std::uint64_t state_ = 0;
+  std::vector<std::uint32_t> written_;
+};
+
+}  // namespace poplar::detail
+
+#endif
