@@ -15,7 +15,9 @@ def test_unknown_names(cases):
     errors = cases["unknown options"].errors
     assert len(errors) >= 24
     for function, message in errors.items():
-        assert message.startswith(f"poplar::invalid_option: {function}: there is no option 'noSuchOption'. "), message
+        assert message.startswith(f"poplar::invalid_option: Unrecognised option 'noSuchOption' of {function}. "), (
+            message
+        )
 
 
 def test_values(cases):

@@ -90,7 +90,7 @@ void checkOptions(const char* where, const OptionFlags& options, ArrayRef<Option
   for (const auto& [name, value] : options) {
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const Option& known) { return name == known.name; });
     if (row == rows.end())
-      throw invalid_option(std::string(where) + ": there is no option '" + name + "'. " + advice(name, rows));
+      throw invalid_option("Unrecognised option '" + name + "' of " + where + ". " + advice(name, rows));
     const auto words = wordsOf(row->values);
     if (std::any_of(words.begin(), words.end(), [&](const std::string& word) { return takes(word, value); })) continue;
     throw invalid_option(std::string(where) + ": option '" + name + "' has the value '" + value + "'; expected " +
