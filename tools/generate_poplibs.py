@@ -52,9 +52,9 @@ tags: [Poplar, PopLibs, C++, OptionFlags, POPLAR_ENGINE_OPTIONS, POPLAR_RUNTIME_
 
 # Options of Poplar's functions
 
-The options that functions of Poplar and PopLibs accept as `OptionFlags`, and whether they act. An unknown name or value
-is `poplar::invalid_option`, whose message names the nearest option. Integer, Decimal, Fraction (a decimal from 0 to 1)
-and Text stand for any such value.
+The options that functions of Poplar and PopLibs accept as `OptionFlags`: first those that act, with their values, then
+those that change nothing here. An unknown name or value is `poplar::invalid_option`, whose message names the nearest
+option or the values. Integer, Decimal, Fraction (a decimal from 0 to 1) and Text stand for any such value.
 
 The variables `POPLAR_ENGINE_OPTIONS` and `POPLAR_RUNTIME_OPTIONS` override the options of an engine. They do not for
 custom ops, where they are options of the TensorFlow program ([Flags](options_flags.md)).
@@ -101,20 +101,29 @@ def _row(header: str, names: Iterable[str]) -> str:
     return f"| `{header}` | {', '.join(f'`{name}`' for name in names)} |\n"
 
 
-def _effect(option: option_tables.Option) -> str:
-    return f"none: {option.without_effect}" if option.without_effect else "acts"
+def _values(option: option_tables.Option) -> str:
+    return ", ".join(value if value in option_tables.KINDS else f"`{value}`" for value in option.values)
 
 
 def options_page() -> str:
-    """The text of the page of options: one table for the functions that share one."""
+    """The text of the page of options: the tables of the functions that share them."""
     text, tables = OPTIONS_HEAD, option_tables.read_with_titles()
     for title, rows in tables.values():
         title, _, other = title.partition(" with ")
         functions = ", ".join(f"`{name}`" for name in title.split(", "))
-        text += f"\n## {functions}\n\n| option | values | effect |\n|---|---|---|\n"
-        for option in [*rows, *(tables[other][1] if other else [])]:
-            values = ", ".join(value if value in option_tables.KINDS else f"`{value}`" for value in option.values)
-            text += f"| `{option.name}` | {values} | {_effect(option)} |\n"
+        text += f"\n## {functions}\n"
+        options = [*rows, *(tables[other][1] if other else [])]
+        acting = [option for option in options if not option.without_effect]
+        if acting:
+            text += "\n| option | values |\n|---|---|\n"
+            text += "".join(f"| `{option.name}` | {_values(option)} |\n" for option in acting)
+        alike: dict[str, list[str]] = {}
+        for option in options:
+            if option.without_effect:
+                alike.setdefault(option.without_effect, []).append(f"`{option.name}`")
+        if alike:
+            text += "\n| without effect | why |\n|---|---|\n"
+            text += "".join(f"| {', '.join(names)} | {why} |\n" for why, names in alike.items())
     return text
 
 
