@@ -16,6 +16,7 @@ from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_c
 from tf_ipu_shim.frontend.pipelines import pipelining_ops
 from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, mini_batch_multiple
+from tf_ipu_shim.frontend.pipelines.shared_variables import allow_shared_variables
 from tf_ipu_shim.tf_private import keras_members
 
 
@@ -143,7 +144,7 @@ def pipelined_program(
             keywords["reduction_method"] = options.pipelining_reduction
         if accumulated:
             keywords["accumulate_outfeed"] = AccumulatedOutfeed.LAST
-        with programs.replica_context(model):
+        with programs.replica_context(model), allow_shared_variables():
             pipelining_ops.pipeline(
                 staged.functions(infeed, training, finish),
                 gradient_accumulation_count=mini_batches,
