@@ -54,7 +54,7 @@ tags: [Poplar, PopLibs, C++, OptionFlags, POPLAR_ENGINE_OPTIONS, POPLAR_RUNTIME_
 
 The options that functions of Poplar and PopLibs accept as `OptionFlags`: first those that act, with their values, then
 those that change nothing here. An unknown name or value is `poplar::invalid_option`, whose message names the nearest
-option or the values. Integer, Decimal, Fraction (a decimal from 0 to 1) and Text stand for any such value.
+option or the values. Integer, Decimal, Fraction (a decimal of at least 0) and Text stand for any such value.
 
 The variables `POPLAR_ENGINE_OPTIONS` and `POPLAR_RUNTIME_OPTIONS` override the options of an engine. They do not for
 custom ops, where they are options of the TensorFlow program ([Flags](options_flags.md)).

@@ -148,10 +148,10 @@ EXERCISES = {
             }
         },
     ),
-    (ENGINE_OPTIONS, "prng.enableStochasticRounding"): (
-        {"call": rounded},
-        {"engine": {"prng.enableStochasticRounding": "true"}},
-    ),
+    **{
+        (ENGINE_OPTIONS, option): ({"call": rounded}, {"engine": {option: "true"}})
+        for option in ("prng.enableStochasticRounding", "prng.enable")
+    },
     **{
         (IPU_CONFIG, f"optimizations.maximum_{kind}_buffer_size"): (
             {"call": collectives},
@@ -240,7 +240,11 @@ EXERCISES = {
     (ENGINE_OPTIONS, "debug.allowOutOfMemory"): ({"tiles": 1}, {"engine": {"debug.allowOutOfMemory": "true"}}),
     **{
         (ENGINE_OPTIONS, option): ({"call": functools.partial(broken, rule)}, {"engine": {option: "true"}})
-        for option, rule in (("debug.floatPointOpException", "0/0"), ("debug.nanOverflowMode", "max*2"))
+        for option, rule in (
+            ("debug.floatPointOpException", "0/0"),
+            ("debug.nanOverflowException", "max*2"),
+            ("debug.nanOverflowMode", "max*2"),
+        )
     },
     (ENGINE_OPTIONS, "autoReport.all"): ({}, {"engine": REPORT}),
     **{

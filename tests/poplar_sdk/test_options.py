@@ -9,6 +9,9 @@ import option_tables
 import pytest
 from poplar_programs import compile_program
 
+from tf_ipu_shim.cycle_model import planning
+from tf_ipu_shim.machine.environment import engine_options
+
 pytestmark = [pytest.mark.without_tensorflow, pytest.mark.subprocess]
 
 SOURCE = pathlib.Path(__file__).parent / "programs" / "option_cases.cpp"
@@ -28,7 +31,8 @@ def run():
     ("case", "name", "message"),
     [
         ("library", "debug.alowOutOfMemory", "Unrecognised option 'debug.alowOutOfMemory' of Engine. Did you mean "),
-        ("library", "allowOutOfMemory", "Did you mean 'debug.allowOutOfMemory'?"),
+        ("library", "allowOutOfMemory", "Did you mean 'debug.allowOutOfMemory'? If not, leave the option out."),
+        ("cpu", "colourOfTheTiles", ", syncConfiguration. Or leave the option out."),
         (
             "target",
             "ipuLinkTopologie",
@@ -79,6 +83,39 @@ def test_every_documented_value_is_accepted(run):
     for case, option in options:
         for value in _values(option):
             assert "invalid_option" not in run(case, option.name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("debug.executionProfile", "compute_sets"),
+        ("debug.graphReportDestination", "stdout"),
+        ("debug.workerStackSizeInBytes", "0x200"),
+        ("device.clearAtomicFlagAfterExchange", "false"),
+        ("exchange.multicastPolicy", "balanced"),
+        ("opt.maxCopyMergeSize", "8388608"),
+        ("prng.enable", "true"),
+        ("profiler.replicaToProfile", "0"),
+        ("target.hostSyncTimeout", "600.0"),
+        ("target.saveOutputVertexGraph", "graph.txt"),
+        ("target.textSectionSizeInBytes", "0xa000"),
+        ("target.workerStackSizeInBytes", "0x200"),
+    ],
+)
+def test_options_of_published_programs(run, name, value):
+    assert "invalid_option" not in run("library in range", name, value)
+
+
+def test_published_target_options(run):
+    assert run("target", "syncConfiguration", "ipuAndInstanceAndIntraReplicaAndAll") == ""
+    assert run("target", "ipuLinkConfiguration", "slidingWindow") == ""
+
+
+def test_python_and_cpp_know_the_same_names():
+    tables = option_tables.read()
+    assert {option.name for option in tables["engine_options"]} == engine_options.KNOWN
+    for table in ("convolution_options", "matmul_options"):
+        assert {option.name for option in tables[table]} >= planning.READ
 
 
 @pytest.mark.parametrize("case", ["vertex", "library"])

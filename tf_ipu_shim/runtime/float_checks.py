@@ -33,7 +33,7 @@ def float_checks(behaviour: Any, engine: Mapping[str, str]) -> FloatCheck:
         checks |= FloatCheck.INVALID_OPERATION
     if behaviour.div0:
         checks |= FloatCheck.DIVISION_BY_ZERO
-    if behaviour.oflo:
+    if behaviour.oflo or engine_options.is_enabled(engine, engine_options.OVERFLOWS):
         checks |= FloatCheck.OVERFLOW
     if behaviour.nanoo or engine_options.is_enabled(engine, engine_options.NAN_ON_OVERFLOW):
         checks |= FloatCheck.NAN_ON_OVERFLOW

@@ -31,7 +31,8 @@ def rounding(options: Any, engine: Mapping[str, str]) -> Rounding:
         True
     """
     esr = options.floating_point_behaviour.esr
-    if not esr and not engine_options.is_enabled(engine, engine_options.STOCHASTIC_ROUNDING):
+    names = engine_options.STOCHASTIC_ROUNDING, engine_options.OLD_STOCHASTIC_ROUNDING
+    if not esr and not any(engine_options.is_enabled(engine, name) for name in names):
         return Rounding(0)
     requested = Rounding.STOCHASTIC
     if options.enable_experimental_prng_stability:

@@ -118,7 +118,8 @@ def test_errors_of_layers(cases):
     errors = cases["lstm plain"].errors
     assert "Use SIGMOID, HARD_SIGMOID, RELU, TANH or SOFTMAX" in errors["activation"]
     assert errors["option"] == (
-        "Unrecognised option 'partialType' of popnn::lstm::createWeightsKernel. Did you mean 'partialsType'?"
+        "Unrecognised option 'partialType' of popnn::lstm::createWeightsKernel. Did you mean 'partialsType'? "
+        "If not, leave the option out."
     )
     assert "cellOrder" in errors["order"]
     assert "the blank class is 4" in cases["ctc plain"].errors["blank"]

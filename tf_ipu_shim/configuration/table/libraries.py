@@ -21,7 +21,7 @@ OPTIONS: tuple[Option, ...] = (
         dict,
         "Options of the collectives library, from name to value, both text.",
         "gcl_options",
-        meaning="collectives are computed in one place, on no links",
+        meaning=reasons.LINKS,
     ),
     Option(
         "convolutions.poplar_options",

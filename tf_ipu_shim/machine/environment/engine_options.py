@@ -12,12 +12,14 @@ from tf_ipu_shim.machine.environment.effects import MEMORY, OUTPUT, RECORDED, RE
 
 ENVIRONMENT_VARIABLE = "POPLAR_ENGINE_OPTIONS"
 
-_UNKNOWN = "Poplar's full list is not published: any `group.option` is taken, and the others change nothing here"
+_UNKNOWN = "any `group.option` is taken: releases of Poplar differ in their options, and the others change nothing here"
 
 ALLOW_OUT_OF_MEMORY = "debug.allowOutOfMemory"
 INVALID_OPERATIONS = "debug.floatPointOpException"
+OVERFLOWS = "debug.nanOverflowException"
 NAN_ON_OVERFLOW = "debug.nanOverflowMode"
 STOCHASTIC_ROUNDING = "prng.enableStochasticRounding"
+OLD_STOCHASTIC_ROUNDING = "prng.enable"
 REPORT_ALL = "autoReport.all"
 REPORT_DIRECTORY = "autoReport.directory"
 REPORT_RUNS = "autoReport.executionProfileProgramRunCount"
@@ -26,41 +28,62 @@ REPORT_GRAPH = "autoReport.outputGraphProfile"
 EFFECTIVE = {
     ALLOW_OUT_OF_MEMORY: (MEMORY, "a program that does not fit runs to its report"),
     INVALID_OPERATIONS: (RESULTS, "the same as `floating_point_behaviour.inv`"),
+    OVERFLOWS: (RESULTS, "the same as `floating_point_behaviour.oflo`"),
     NAN_ON_OVERFLOW: (RESULTS, "the same as `floating_point_behaviour.nanoo`"),
     STOCHASTIC_ROUNDING: (RESULTS, "the same as `floating_point_behaviour.esr`"),
+    OLD_STOCHASTIC_ROUNDING: (RESULTS, f"the older name of `{STOCHASTIC_ROUNDING}`"),
     REPORT_ALL: (OUTPUT, "each program's profile is written to a separate folder, for `pva`"),
     REPORT_DIRECTORY: (OUTPUT, "where these folders are made; the working directory by default"),
     REPORT_RUNS: (OUTPUT, "how many runs of a program its profile counts; 2 by default"),
     REPORT_EXECUTION: (OUTPUT, "whether a profile counts runs; as `autoReport.all` says by default"),
     REPORT_GRAPH: (OUTPUT, "whether a profile has variables and liveness; as `autoReport.all` says by default"),
 }
-_WITHOUT_EFFECT = {
-    "autoReport.outputLoweredVars": reasons.REPORTS,
-    "debug.computeInstrumentationLevel": reasons.REPORTS,
-    "debug.instrument": reasons.REPORTS,
-    "debug.instrumentCompute": reasons.REPORTS,
-    "debug.instrumentControlFlow": reasons.REPORTS,
-    "debug.instrumentExternalExchange": reasons.REPORTS,
-    "debug.outputAllSymbols": reasons.NO_CODE,
-    "debug.retainDebugInformation": reasons.NO_CODE,
-    "debug.runtimeVerify": reasons.NO_CODE,
-    "debug.trace": reasons.NO_CODE,
-    "exchange.enablePrefetch": reasons.NO_CODE,
-    "exchange.multicastPolicy": reasons.NO_CODE,
-    "exchange.streamBufferOverlap": reasons.NO_CODE,
-    "opt.enableInlining": reasons.NO_CODE,
-    "opt.maxCompilationThreads": reasons.NO_CODE,
-    "prng.seed": "the seed is that of `reset_ipu_seed`",
-    "profiler.includeCycleEstimates": reasons.REPORTS,
-    "streamCallbacks.maxLookahead": reasons.TRANSFERS,
-    "target.deterministicWorkers": reasons.NO_CODE,
-    "target.firstRuntimeReplica": reasons.NO_CODE,
-    "target.numberRuntimeReplica": reasons.NO_CODE,
-    "target.saveArchive": reasons.NO_CODE,
-    "target.syncReplicasIndependently": reasons.NO_CODE,
+_NAMES = {
+    reasons.REPORTS: (
+        "autoReport.outputArchive autoReport.outputDebugInfo autoReport.outputLoweredVars "
+        "autoReport.outputSerializedGraph autoReport.streamAtEachRun debug.computeInstrumentationLevel "
+        "debug.executionProfile debug.graphReportDestination debug.instrument debug.instrumentCompute "
+        "debug.instrumentControlFlow debug.instrumentExternalExchange debug.loweredProgsFile "
+        "debug.loweredVarDumpFile debug.profilingTile profiler.blocks.filter profiler.blocks.implicitFlush "
+        "profiler.format profiler.includeCycleEstimates profiler.includeFlopEstimates "
+        "profiler.perExecutionStreamCopyCycles profiler.programs.filter profiler.replicaToProfile "
+        "profiler.useUnstableFormat"
+    ),
+    reasons.NO_CODE: (
+        "debug.branchRecordTile debug.globalExchangeViaDebug debug.logStackSizeAnalysis "
+        "debug.outputAllSymbols debug.retainDebugInformation debug.runtimeVerify "
+        "debug.supervisorStackSizeInBytes debug.trace debug.traceFile debug.verify "
+        "debug.workerStackSizeInBytes device.clearAtomicFlagAfterExchange exchange.multicastPolicy "
+        "opt.enableInlining opt.enableMultiAccessCopies opt.enableSwSyncs "
+        "opt.internalExchangeOptimisationTarget opt.limitVertexStateToLower256K opt.maxCompilationThreads "
+        "opt.maxComputeSetsPerLoweredCopy opt.maxCopyMergeSize opt.maxLinkThreads opt.useAutoloader "
+        "target.deterministicWorkers target.extendedMemory target.saveArchive target.saveOutputVertexGraph "
+        "target.supervisorStackSizeInBytes target.textSectionSizeInBytes target.workerStackSizeInBytes"
+    ),
+    reasons.TRANSFERS: (
+        "exchange.enablePrefetch exchange.streamBufferOverlap streamCallbacks.maxLookahead "
+        "streamCallbacks.multiThreadMode streamCallbacks.numWorkerThreads streamCallbacks.numaAware "
+        "target.maxStreamCallbackThreadsPerNumaNode"
+    ),
+    reasons.LINKS: (
+        "target.firstRuntimeReplica target.gatewayMode target.gatewayWriteTogether "
+        "target.numberRuntimeReplica target.syncReplicasIndependently"
+    ),
+    reasons.WAITS: (
+        "target.exceptionPollPeriodUs target.hostSyncTimeout target.syncMethod target.syncPollPeriodUs "
+        "target.useBufferedCompletions"
+    ),
 }
+_WITHOUT_EFFECT = dict(
+    sorted(
+        {
+            **{name: why for why, names in _NAMES.items() for name in names.split()},
+            "prng.seed": "the seed is that of `reset_ipu_seed`",
+        }.items()
+    )
+)
 KNOWN = frozenset((*EFFECTIVE, *_WITHOUT_EFFECT))
-"""The options that were seen in use. Poplar's full list is not published, so others are passed on too."""
+"""The names that Poplar's own table has, `poplar/target/option_tables.hpp`."""
 
 
 def parse(text: str) -> dict[str, str]:

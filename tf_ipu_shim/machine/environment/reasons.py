@@ -11,4 +11,6 @@ PLANNING = "guides how PopLibs plans over tiles; XLA's CPU library computes here
 COMPILER = "a pass of Poplar's compiler, which does not run here"
 TRANSFERS = "how data travel between host and IPU, which share their memory here"
 REPORTS = "how Poplar makes its own report; profiles here are those of the cycle model"
+LINKS = "collectives are computed in one place, on no links"
+WAITS = "no time runs out here that the host or the device waits for the other"
 NO_CODE = "about Poplar's code for the IPU, of which there is none here"

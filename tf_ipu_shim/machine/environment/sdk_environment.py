@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tf_ipu_shim.machine.environment import reasons
 from tf_ipu_shim.machine.environment.effects import RECORDED, OptionEffect
 
 _LOG = "logs of a compiler that is not there"
@@ -11,7 +12,7 @@ _REASONS = {
     "GCL_LOG_LEVEL": _LOG,
     "POPLAR_LOG_LEVEL": _LOG,
     "POPLIBS_LOG_LEVEL": _LOG,
-    "POPLAR_RUNTIME_OPTIONS": "no time runs out here that the host or the device waits for the other",
+    "POPLAR_RUNTIME_OPTIONS": reasons.WAITS,
     "PVTI_OPTIONS": "no `.pvti` file: TensorFlow's profiler has the spans (`tf.profiler.experimental.start`)",
     "TF_POPLAR_VLOG_LEVEL": _LOG,
 }

@@ -137,11 +137,10 @@ inline std::vector<NamedCase> optionCases() {
                      };
                      refuse("partialType", "half");
                      refuse("partialsType", "hlaf");
-                     refuse("availableMemoryProportion", "1.5");
-                     refuse("availableMemoryProportion", "0.5x");
+                     for (const auto value : {"-0.5", "nan", "0.5x", "0.25", "1.5", "1e999"})
+                       refuse("availableMemoryProportion", value);
                      refuse("enableFastReduce", "yes");
                      refuse("partialsType", "half");
-                     refuse("availableMemoryProportion", "0.25");
                      refusal(c, "blockSize=large", [&] { calls.at(7).second(c, {{"blockSize", "large"}}); });
                      refusal(c, "too many tiles", [&] { calls.at(0).second(c, {{"tilesPerIPU", "17"}}); });
                      refusal(c, "no use", [&] {

@@ -14,10 +14,12 @@ inline constexpr const char *no_memory_plan = "no plan trades memory for cycles"
 inline constexpr const char *float_sums = "sums are kept in float";
 inline constexpr const char *same_kernel = "every pass has the same kernel";
 inline constexpr const char *no_convolution_unit = "there is no convolution unit";
+inline constexpr const char *nearest = "half is rounded to the nearest value";
 inline constexpr const char *no_partials = "there are no partials to reduce";
 inline constexpr const char *no_plan = "there is no plan";
 inline constexpr const char *linear_output = "the output is mapped linearly";
 inline constexpr const char *one_output = "the output is one variable";
+inline constexpr const char *no_shards = "a layer is not divided over tiles";
 inline constexpr const char *one_kernel = "there is one kernel";
 inline constexpr const char *double_sums = "sums are kept in double and rounded once";
 inline constexpr const char *loops = "expressions are compiled to loops";
@@ -31,7 +33,7 @@ inline constexpr Option convolution_options[] = {
     {"partialsType.interIPU", "half, float", float_sums},
     {"pass",
      "NONE, INFERENCE_FWD, TRAINING_FWD, TRAINING_BWD, "
-     "TRAINING_WU, FC_INFERENCE_FWD, FC_TRAINING_FWD, FC_TRAINING_BWD, FC_TRAINING_WU",
+     "TRAINING_WU, FC_INFERENCE_FWD, FC_TRAINING_FWD, FC_TRAINING_BWD, FC_TRAINING_WU, NONE_MATMUL",
      same_kernel},
     {"use128BitConvUnitLoad", "true, false", no_convolution_unit},
     {"enableMultiStageReduce", "true, false", no_partials},
@@ -40,6 +42,11 @@ inline constexpr Option convolution_options[] = {
     {"remapOutputTensor", "true, false", linear_output},
     {"gatherConvOutput", "true, false", one_output},
     {"experimental.slicVmac16", "true, false", no_plan},
+    {"experimental.convTransformsEstimates", "true, false", no_plan},
+    {"disableTransformations", "true, false", no_plan},
+    {"enableTileLevelExpandDims", "true, false", no_plan},
+    {"insertTransformsCycleCountProgs", "true, false", "no transformation of a plan takes cycles"},
+    {"disableSRForAMPVertices", "true, false", nearest},
     {"planConstraints", "Text", no_plan},
     {"planConstraintsOutputFilename", "Text", "there is no plan to write"},
     {"tilesPerIPU", "Integer", nullptr},
@@ -50,7 +57,7 @@ inline constexpr Option convolution_options[] = {
 inline constexpr Option multi_convolution_options[] = {
     {"planType", "serial, parallel", "convolutions run one after another"},
     {"perConvReservedTiles", "Integer", "tiles are not divided"},
-    {"cycleBackOff", "Fraction", no_plan},
+    {"cycleBackOff", "Decimal", no_plan},
 };
 
 // poplin/MatMul.hpp
@@ -64,7 +71,7 @@ inline constexpr Option matmul_options[] = {
     {"enableFastReduce", "true, false", no_partials},
     {"remapOutputTensor", "true, false", linear_output},
     {"gatherOutput", "true, false", one_output},
-    {"disableSRForAMPVertices", "true, false", "half is rounded to the nearest value"},
+    {"disableSRForAMPVertices", "true, false", nearest},
     {"planConstraints", "Text", no_plan},
 };
 
@@ -87,6 +94,8 @@ inline constexpr Option batch_norm_options[] = {
 // popnn/Pooling.hpp
 inline constexpr Option pooling_options[] = {
     {"poolUseIntrospectiveMapping", "true, false", linear_output},
+    {"optimizeForSpeed", "true, false", one_kernel},
+    {"useFloatPartialsWhereBeneficial", "true, false", double_sums},
 };
 
 // popnn/Gru.hpp
@@ -94,6 +103,8 @@ inline constexpr Option gru_options[] = {
     {"availableMemoryProportion", "Fraction", no_memory_plan},
     {"inferenceOnly", "true, false", kept_on_demand},
     {"partialsType", "half, float", float_sums},
+    {"numShards", "Integer", no_shards},
+    {"rnnCodeReuse", "true, false", one_kernel},
 };
 
 // popnn/Lstm.hpp
@@ -104,12 +115,17 @@ inline constexpr Option lstm_options[] = {
     {"weightAccumulatorsType", "half, float", "gradients of weights are summed in float"},
     {"preCalcWeights", "true, false", one_kernel},
     {"recomputationMode", "none, cellAndTanh, full", "nothing is computed again"},
+    {"numShards", "Integer", no_shards},
+    {"rnnCodeReuse", "true, false", one_kernel},
+    {"rnnStepsPerWU", "Integer", "the gradients of weights are summed at every step"},
+    {"disableWUPartialInterleaving", "true, false", no_partials},
 };
 
 // popnn::ctc::plan
 inline constexpr Option ctc_plan_options[] = {
     {"partialsType", "half, float", "sums are kept in double"},
     {"availableMemoryProportion", "Fraction", no_memory_plan},
+    {"enableReducedClassesInLabel", "true, false", no_plan},
 };
 
 // popnn/CTCLoss.hpp
@@ -162,6 +178,7 @@ inline constexpr Option multi_slice_options[] = {
     {"indicesDistribution", "uniform, onePoint", "no plan depends on indices"},
     {"indicesAreSorted", "true, false", "indices are used in their order"},
     {"partialType", "half, float", "sums of half are kept in float"},
+    {"internal.alwaysIncludeBaseRearrangementCost", "true, false", no_plan},
 };
 
 // The rows of two tables.

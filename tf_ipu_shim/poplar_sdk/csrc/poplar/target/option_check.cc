@@ -38,7 +38,7 @@ bool takes(const std::string& word, const std::string& value) {
   if (word == "Text") return true;
   if (word == "Integer") return isInteger(value);
   if (word == "Decimal") return isDecimal(value);
-  if (word == "Fraction") return isDecimal(value) && std::stod(value) >= 0 && std::stod(value) <= 1;
+  if (word == "Fraction") return isDecimal(value) && std::strtod(value.c_str(), nullptr) >= 0;
   return word == value;
 }
 
@@ -77,11 +77,12 @@ std::string advice(const std::string& name, ArrayRef<Option> rows) {
     const std::size_t found = distanceOfNames(lower(name), lower(row.name));
     if (found < least) least = found, nearest = &row;
   }
-  if (3 * least <= name.size() + 3) return "Did you mean '" + std::string(nearest->name) + "'?";
+  if (3 * least <= name.size() + 3)
+    return "Did you mean '" + std::string(nearest->name) + "'? If not, leave the option out.";
   std::string names;
   const std::size_t shown = std::min<std::size_t>(rows.size(), 12);
   for (std::size_t i = 0; i < shown; ++i) names += (i ? ", " : "") + std::string(rows[i].name);
-  return "Use one of these: " + names + (shown < rows.size() ? ", ..." : "") + ".";
+  return "Use one of these: " + names + (shown < rows.size() ? ", ..." : "") + ". Or leave the option out.";
 }
 
 }  // namespace

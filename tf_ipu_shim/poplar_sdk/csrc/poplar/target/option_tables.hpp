@@ -13,6 +13,7 @@ inline constexpr const char* no_code = "no code for tiles is compiled, linked or
 inline constexpr const char* no_exchange = "tensors are copied in the memory of the host";
 inline constexpr const char* no_transfer = "streams are copied when the program reaches them";
 inline constexpr const char* no_limit = "programs of Poplar alone are not limited to the memory of tiles";
+inline constexpr const char* no_rounding = "the arithmetic of the CPU rounds to the nearest value";
 inline constexpr const char* no_seed = "random functions take their seed as a tensor";
 inline constexpr const char* no_links = "replicas exchange values in the memory of the host";
 inline constexpr const char* no_wait = "the host runs the program itself and never waits for an IPU";
@@ -35,10 +36,13 @@ inline constexpr Option engine_options[] = {
     {"debug.executionProfile", "Text", no_profile},
     {"debug.floatPointOpException", "true, false", nullptr},
     {"debug.globalExchangeViaDebug", "true, false", no_exchange},
+    {"debug.graphReportDestination", "Text", no_profile},
     {"debug.instrument", "true, false", no_profile},
     {"debug.instrumentCompute", "true, false", no_profile},
     {"debug.instrumentControlFlow", "true, false", no_profile},
     {"debug.instrumentExternalExchange", "true, false", no_profile},
+    {"debug.logStackSizeAnalysis", "true, false", no_code},
+    {"debug.loweredProgsFile", "Text", no_profile},
     {"debug.loweredVarDumpFile", "Text", no_profile},
     {"debug.nanOverflowException", "true, false", nullptr},
     {"debug.nanOverflowMode", "true, false", "a half that overflows is infinite"},
@@ -51,6 +55,7 @@ inline constexpr Option engine_options[] = {
     {"debug.traceFile", "Text", no_trace},
     {"debug.verify", "true, false", no_code},
     {"debug.workerStackSizeInBytes", "Integer", no_code},
+    {"device.clearAtomicFlagAfterExchange", "true, false", no_exchange},
     {"exchange.enablePrefetch", "true, false", no_transfer},
     {"exchange.multicastPolicy", "Text", no_exchange},
     {"exchange.streamBufferOverlap", "any, hostRearrangeOnly, none", no_transfer},
@@ -64,7 +69,8 @@ inline constexpr Option engine_options[] = {
     {"opt.maxCopyMergeSize", "Integer", no_exchange},
     {"opt.maxLinkThreads", "Integer", no_code},
     {"opt.useAutoloader", "true, false", no_code},
-    {"prng.enableStochasticRounding", "true, false", "the arithmetic of the CPU rounds to the nearest value"},
+    {"prng.enable", "true, false", no_rounding},
+    {"prng.enableStochasticRounding", "true, false", no_rounding},
     {"prng.seed", "Integer", no_seed},
     {"profiler.blocks.filter", "Text", no_profile},
     {"profiler.blocks.implicitFlush", "true, false", no_profile},
@@ -89,10 +95,14 @@ inline constexpr Option engine_options[] = {
     {"target.maxStreamCallbackThreadsPerNumaNode", "Integer, auto", no_transfer},
     {"target.numberRuntimeReplica", "Integer", no_links},
     {"target.saveArchive", "Text", no_code},
+    {"target.saveOutputVertexGraph", "Text", no_code},
+    {"target.supervisorStackSizeInBytes", "Integer", "the older name of `debug.supervisorStackSizeInBytes`"},
     {"target.syncMethod", "polling, hybrid, default", no_wait},
     {"target.syncPollPeriodUs", "Integer", no_wait},
     {"target.syncReplicasIndependently", "true, false", no_links},
+    {"target.textSectionSizeInBytes", "Integer", no_code},
     {"target.useBufferedCompletions", "true, false", no_wait},
+    {"target.workerStackSizeInBytes", "Integer", "the older name of `debug.workerStackSizeInBytes`"},
 };
 
 // Target::createIPUTarget, DeviceManager, IPUModel::createDevice, Device::createCPUDevice
@@ -102,7 +112,8 @@ inline constexpr Option target_options[] = {
     {"ipuLinkConfiguration", "Default, default, BarleyTwist, barleyTwist, SlidingWindow, slidingWindow", no_links},
     {"ipuLinkDomainSize", "Integer", no_links},
     {"ipuLinkTopology", "mesh, torus, line", no_links},
-    {"syncConfiguration", "intraReplicaAndAll, ipuAndAll, intraReplicaAndLadder", no_links},
+    {"syncConfiguration",
+     "intraReplicaAndAll, ipuAndAll, intraReplicaAndLadder, ipuAndInstanceAndIntraReplicaAndAll", no_links},
 };
 
 // Graph::addHostToDeviceFIFO, Graph::addDeviceToHostFIFO
