@@ -5,6 +5,7 @@ import os
 import pathlib
 
 import pytest
+import tensorflow as tf
 
 from tf_ipu_shim import check, cli, keras2
 from tf_ipu_shim.check import FindingKind
@@ -232,6 +233,7 @@ def test_keras_3(monkeypatch):
 
 def test_what_a_script_puts_into_the_environment_is_told_once(monkeypatch, tmp_path, capsys):
     """A run leaves it there; what was there before counts for the imports."""
+    assert tf.keras.layers  # TensorFlow chooses its Keras at the first use, by the environment that is changed here
     monkeypatch.setattr(choice, "is_separate_package", lambda: True)
     monkeypatch.setattr(keras2, "has_engine", lambda name: name == "tf_keras.src")
     monkeypatch.delenv("TF_USE_LEGACY_KERAS", raising=False)
