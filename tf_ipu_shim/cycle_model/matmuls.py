@@ -16,8 +16,7 @@ from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION, REARRANGED, Lay
 from tf_ipu_shim.machine.chips import ChipSpec
 
 SYNC_CYCLES = 126
-"""A sync of the tiles of one IPU, before each exchange: what the target of an `ipu21` gives for it."""
-
+"""A sync of the tiles of one IPU, before each exchange. Source: docs/facts.md, section "Host traffic and syncs"."""
 
 LEAST_LOAD_BYTES = 8
 """The smallest load of the units: two elements of fp32, four of fp16, eight of fp8."""

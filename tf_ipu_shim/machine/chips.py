@@ -64,7 +64,10 @@ class ChipSpec:
     store_bytes_per_cycle: int = 8
     """Stores, bytes in a cycle."""
     host_bytes_per_second: float = 44e9 / 8
-    """Rate between the host and one IPU in one direction, on the board that has the chip: here an M2000 or Bow-2000."""
+    """Rate between the host and one IPU in one direction, on the board that has the chip: here an M2000 or Bow-2000.
+
+    Source: docs/facts.md, section "Host traffic and syncs".
+    """
 
     @property
     def total_bytes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 LAUNCH_SECONDS = 2.3e-3
-"""Of a run that TensorFlow starts: Graphcore's Keras tutorial takes 2 ms (SDK 2.6) to 3 ms (3.x) a run of one step."""
+"""Of a run that TensorFlow starts, between those of SDK 2.6 and 3. Source: docs/facts.md, section "Host traffic and syncs"."""
 LAUNCH_ERROR_FACTOR = 1.5
 """The real cost is expected between ours divided by this and ours times it."""
 DOMINATES = 0.5
