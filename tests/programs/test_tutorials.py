@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 import numpy as np
+import page_blocks
 import pytest
 from checkout import ROOT
 from slow_cases import slowly
@@ -71,13 +72,14 @@ def test_out_of_memory():
     assert after.count("512.0 MiB") >= 2, "two layers on each IPU"
 
 
-def assert_as_on_page(page, printed):
-    """A block of the page with a memory report has the tables that were printed."""
-    blocks = re.findall(r"^```\n(.*?)^```$", (TUTORIALS / page).read_text(), re.M | re.S)
-    shown = [
-        block.partition("IPU memory report")[2].split("\n...\n") for block in blocks if "IPU memory report" in block
-    ]
-    assert any(all(part in printed for part in parts) for parts in shown), (shown, printed)
+def assert_as_on_page(page, command, printed):
+    """Each output that the page shows of the command is what it printed."""
+    commands = [(one.command.partition("#")[0].strip(), one.output) for one in page_blocks.shown(TUTORIALS / page)]
+    shown = [output for line, output in commands if line == command and output.strip()]
+    assert shown, f"{page} shows no output of {command}"
+    for output in shown:
+        missing = page_blocks.differs(output, printed)
+        assert missing is None, f"{page} shows\n{missing}\nand the script prints\n{printed}"
 
 
 def weight_bytes(*shapes):
@@ -88,7 +90,7 @@ def weight_bytes(*shapes):
 ROW_GRADIENTS = (1, 1)
 # Neighbouring stages are on IPUs with a link between them, so that stages 2 and 3 are on IPUs 3 and 2.
 BY_IPU = [weight_bytes(shape) for shape in [(32, 64), (64, 64), (32, 1), (64, 32)]]
-PAGES = {"host_embedding.py": "feeds_and_loops.md"}
+PAGES = {name: "feeds_and_loops.md" for name in ("feeds_and_loops_tf2.py", "host_embedding.py")}
 HIDDEN = weight_bytes((16, 32), (32, 1))
 
 
@@ -131,8 +133,9 @@ def test_training(forked, command, printed, weights):
     process = forked(TUTORIALS / name, *arguments)
     assert process.returncode == 0, process.stderr
     assert printed in process.stdout
-    if "--count" not in command and command != "feeds_and_loops_tf2.py":
-        assert_as_on_page(PAGES.get(command, f"{command.partition('.')[0]}.md"), process.stdout)
+    if "--count" not in command:
+        page = PAGES.get(command, f"{command.partition('.')[0]}.md")
+        assert_as_on_page(page, f"python tutorials/{command}", process.stdout)
     assert "The CPU's weights." in process.stdout and "Other weights" not in process.stdout
     table = process.stdout.split("by category:")[1].split("Largest allocations")[0]
     assert table.split()[:2] == ["IPU", "weight"]
@@ -160,7 +163,7 @@ def test_keras(forked):
     process = forked(TUTORIALS / "keras_training.py")
     assert process.returncode == 0, process.stderr
     assert process.stdout.count("The CPU's weights.") == 3 and "Other weights" not in process.stdout
-    assert_as_on_page("keras_training.md", process.stdout)
+    assert_as_on_page("keras_training.md", "python tutorials/keras_training.py", process.stdout)
     figures = re.findall(r"oss ([\d.]+) -> ([\d.]+), accuracy ([\d.]+)", process.stdout)
     assert len(figures) == 6
     np.testing.assert_allclose(np.float64(figures[::2]), np.float64(figures[1::2]), atol=2e-3)
@@ -169,12 +172,12 @@ def test_keras(forked):
 
 @pytest.mark.slow
 def test_reading_a_profile(forked, tmp_path):
-    page = (TUTORIALS / "reading_a_profile.md").read_text()
     cycles = []
     for number, arguments in enumerate(([], ["--stages", "0,1,2,2,3,3"])):
         process = forked(TUTORIALS / "reading_a_profile.py", "--keep", tmp_path / str(number), *arguments)
         assert process.returncode == 0, process.stderr
-        assert f"{' '.join(['$ python tutorials/reading_a_profile.py', *arguments])}\n{process.stdout}```" in page
+        command = " ".join(["python tutorials/reading_a_profile.py", *arguments])
+        assert_as_on_page("reading_a_profile.md", command, process.stdout)
         busy = [int(share) for share in re.findall(r"is busy for (\d+)%", process.stdout)]
         assert len(busy) == 4 and max(busy) <= 100
         cycles.append(int(process.stdout.split()[3].replace(",", "")))
@@ -193,7 +196,6 @@ def test_memory_in_ci(forked):
 
 def test_custom_op():
     """The page prints what the script prints, and quotes its sources."""
-    page = (TUTORIALS / "custom_op.md").read_text()
     process = subprocess.run(
         [sys.executable, "-m", "tf_ipu_shim.cli", "run", str(TUTORIALS / "custom_op.py")],
         capture_output=True,
@@ -202,7 +204,7 @@ def test_custom_op():
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert process.returncode == 0, process.stderr
-    assert process.stdout in page
+    assert_as_on_page("custom_op.md", "tf-ipu run tutorials/custom_op.py", process.stdout)
     sources = "".join(path.read_text() for path in (TUTORIALS / "custom_op").glob("*.cpp"))
-    quoted = re.findall(r"```cpp\n(.*?)```", page, re.S)
+    quoted = page_blocks.blocks(TUTORIALS / "custom_op.md", "cpp")
     assert len(quoted) == 2 and all(block in sources for block in quoted)
