@@ -18,6 +18,8 @@ _TIME = re.compile(r"\d[\d.]* (s|ms|us)\b")
 _ROUNDING = re.compile(r"\b(?:\de-0[6-9]|0e\+00)\b")  # differences in the last bits
 _WARNING = re.compile(r"^WARNING:tensorflow:.*\n(?:Instructions for updating:\n.*\n)?", re.M)
 _CARETS = re.compile(r" *[~^]+ *")  # below a line of a traceback, from Python 3.11 on
+# What processes print side by side, each line with its rank: only the order of a rank's own lines is defined.
+_RANKS = re.compile(r"(?:^\[1,\d+\]<\w+>:.*\n?)+", re.M)
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 
 
@@ -57,13 +59,14 @@ def scripts(page: pathlib.Path) -> dict[str, str]:
 def differs(output: str, printed: str) -> str | None:
     """Returns the part of a shown output that was not printed, or None. `...` stands for anything that is left out.
 
-    A line may be wrapped on the page. Times, ports and rounding errors differ from run to run, and
-    TensorFlow's warnings do not count.
+    A line may be wrapped on the page. Times, ports, rounding errors and the order of lines of different ranks differ
+    from run to run, and TensorFlow's warnings do not count.
 
     Example:
         >>> differs("one\\n...\\nin 0.5 s\\n", "one\\ntwo\\nin 1.25 s\\n")
         >>> differs("one\\nthree\\n", "one\\ntwo\\n")
         'one\\nthree'
+        >>> differs("[1,0]<stdout>:a\\n[1,1]<stdout>:b\\n", "[1,1]<stdout>:b\\n[1,0]<stdout>:a\\n")
     """
     first, *others = _masked(output).rstrip().split("...")
     parts, rest = [first.rstrip(), *(part.strip() for part in others)], _masked(printed).rstrip()
@@ -79,5 +82,9 @@ def differs(output: str, printed: str) -> str | None:
 def _masked(text: str) -> str:
     for pattern, instead in ((_WARNING, ""), (_TIME, r"TIME \1"), (_PORT, "HOST:PORT"), (_ROUNDING, "ROUNDING")):
         text = pattern.sub(instead, text)
-    lines = text.splitlines()
+    lines = _RANKS.sub(_by_rank, text).splitlines()
     return "\n".join(line.rstrip() for line in lines if not _CARETS.fullmatch(line))
+
+
+def _by_rank(lines: re.Match[str]) -> str:
+    return "\n".join(sorted(lines[0].splitlines(), key=lambda line: line.partition("]")[0])) + "\n"
