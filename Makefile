@@ -185,7 +185,7 @@ $(BIN_221)/.ready: setup.cfg pyproject.toml tests/requirements.txt tools/build_b
 # TensorFlow is not needed: the API is read from the sources.
 SITE := .venv-site/bin
 site: $(SITE)/.ready
-	NO_MKDOCS_2_WARNING=1 $(SITE)/mkdocs build -q
+	NO_MKDOCS_2_WARNING=1 $(SITE)/mkdocs build
 
 $(SITE)/.ready: tools/site/requirements.txt
 	$(PYTHON) -m venv .venv-site

@@ -52,6 +52,13 @@ def test_each_page_is_in_the_navigation_once():
     assert set(shown) - added == here
 
 
+def test_a_warning_ends_make_site():
+    """MkDocs counts the warnings that it logs: with `--quiet`, strict builds pass whatever is broken."""
+    (command,) = re.findall(r"mkdocs build(.*)", (ROOT / "Makefile").read_text())
+    assert not {"-q", "--quiet"} & set(command.split())
+    assert "\nstrict: true\n" in (ROOT / "mkdocs.yml").read_text()
+
+
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
 def test_a_page_says_its_kind_and_is_short(page):
     assert kind(page) in KINDS

@@ -113,8 +113,8 @@ def while_loop(
 
     Raises:
         TypeError: `body` or `condition` has another number of arguments, `body` changes a value's type, `condition`
-        returns no boolean, or the bound is not an integer. ValueError: `body` returns operations before tensors or
-        changes a value's shape, `condition` returns no scalar,
+            returns no boolean, or the bound is not an integer.
+        ValueError: `body` returns operations before tensors or changes a value's shape, `condition` returns no scalar,
             or the bound is more than an int32 can count.
 
     Source: `tensorflow.python.ipu.loops.while_loop`.

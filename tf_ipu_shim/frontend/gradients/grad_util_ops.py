@@ -22,7 +22,7 @@ def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
 
     Raises:
         RuntimeError: when gradients of the values are computed in the context of neither. Values without gradients need
-        none.
+            none.
 
     Source: `tensorflow.python.ipu.ops.grad_util_ops.capture_upstream_gradients`.
 

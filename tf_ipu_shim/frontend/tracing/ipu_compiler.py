@@ -41,8 +41,8 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     Raises:
         TypeError: `inputs` is not a list.
         ValueError: the function returns operations before tensors or an object that is not a tensor. Or it uses tensors
-        of another graph, or is called in another compiled function. Exception: none of its ops is on an IPU device: use
-        `ipu_scope`.
+            of another graph, or is called in another compiled function.
+        Exception: none of its ops is on an IPU device: use `ipu_scope`.
 
     Source: `tensorflow.python.ipu.ipu_compiler.compile`.
 

@@ -22,7 +22,7 @@ class GeluReplacement(Converter):
 
     Args:
         param: an `IpuConversionParams`. Its `gelu_replacement` has three lists of regular expressions: `nodes` (of the
-        function), `node_as_gelu_input` (its input) and `node_use_gelu_output` (readers).
+            function), `node_as_gelu_input` (its input) and `node_use_gelu_output` (readers).
 
     Raises:
         ValueError: it is not a dictionary, or has not all three.

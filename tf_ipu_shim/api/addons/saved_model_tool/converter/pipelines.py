@@ -21,8 +21,8 @@ class PipelineConverter(Converter):
 
     Args:
         param: an `IpuConversionParams`. Its `pipeline_cfg` names the `converter`. `embedded_runtime_save_config` and
-        `batch_size` are used too. `batch_per_step` is the number of pipeline executions before the host is asked for
-        more work; 0 means 1.
+            `batch_size` are used too. `batch_per_step` is the number of pipeline executions before the host is asked
+            for more work; 0 means 1.
 
     Raises:
         TypeError: an entry is of another type.
