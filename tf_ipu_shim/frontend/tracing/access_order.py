@@ -30,13 +30,16 @@ def order_accesses(graph: func_graph.FuncGraph, inlines: bool = True) -> None:
         is_internal = any(internal_variables.keeps_script_order(op) for op, _ in found)
         (internal if is_internal else others).append(found)
     _order(internal, script_order.script_order(graph))
-    # Stock's order is one of the graph with these edges, so that both agree.
-    _order(others, _compilation_order(graph) if others else ())
+    if others:
+        # Stock's order is one of the graph with these edges, so that both agree. It may forget what calls wait for.
+        accessing = {op for found in others for op, _ in found}
+        in_order = [node for node in _compilation_order(graph) if node in accessing]
+        _order(others, script_order.as_the_script_lets(graph, in_order))
 
 
-def _order(accesses: Iterable[Sequence[_Access]], order: Iterable[Node]) -> None:
+def _order(accesses: Iterable[Sequence[_Access]], order: Iterable[ops.Operation]) -> None:
     """Has the accesses to each variable follow each other as in an order of all ops."""
-    places = {node: place for place, node in enumerate(order)}
+    places = {op: place for place, op in enumerate(order)}
     for found in accesses:
         _chain(sorted(found, key=lambda access: places[access[0]]))
 

@@ -6,8 +6,9 @@ Checked on TensorFlow 2.15.1 and 2.21.0.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
@@ -52,6 +53,26 @@ def live_ops(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
             yield from expanded(op)
 
 
+def waits(graph: func_graph.FuncGraph) -> dict[Hashable, list[Hashable]]:
+    """Maps the ops of a graph, and what stands for the beginnings of calls, to those that each waits for.
+
+    A call begins when all of its inputs are there, and what takes its results or waits for it follows all of its ops.
+    TensorFlow relies on it: it adds no control input to an op that takes a value of the op to wait for.
+    """
+    kept = _kept_of(graph)
+    call_of = {op: call for call, found in kept.instead.items() for op in found}
+    found: dict[Hashable, list[Hashable]] = {}
+    for op in graph.get_operations():
+        sources: list[Hashable] = [*(tensor.op for tensor in op.inputs), *op.control_inputs, *kept.after.get(op, ())]
+        if op in call_of:
+            sources.append(_Beginning(call_of[op]))
+        if op in kept.instead:
+            found[_Beginning(op)] = list(dict.fromkeys(sources))
+            sources = [_Beginning(op), *kept.instead[op]]
+        found[op] = list(dict.fromkeys(sources))
+    return found
+
+
 def without_inlined_calls(functions: Iterable[function_pb2.FunctionDef]) -> None:
     """Removes calls that are inlined from functions."""
     for function in functions:
@@ -68,19 +89,27 @@ def stock_sources(op: ops.Operation) -> list[ops.Operation]:
     return [instead.get(id(tensor), tensor.op) for tensor in op.inputs]
 
 
+@dataclasses.dataclass(frozen=True)
+class _Beginning:
+    """Of an inlined call: the call itself stands for its end."""
+
+    call: ops.Operation
+
+
 class _Kept:
-    """The inlined calls of a graph: the ops instead of each, where handles come from, and a count of names."""
+    """The inlined calls of a graph: the ops instead of each, what followed it, origins of handles, a count of names."""
 
     def __init__(self) -> None:
         self.instead: dict[ops.Operation, list[ops.Operation]] = {}
+        self.after: dict[ops.Operation, list[ops.Operation]] = {}
         self.handles: dict[ops.Operation, dict[int, ops.Operation]] = {}
         self.names = itertools.count()
 
 
 def _kept_of(graph: func_graph.FuncGraph) -> _Kept:
-    if not hasattr(graph, "_ipu_inlined"):
-        graph._ipu_inlined = _Kept()
-    return graph._ipu_inlined
+    if not hasattr(graph, "_ipu_copies"):
+        graph._ipu_copies = _Kept()
+    return graph._ipu_copies
 
 
 def _body(op: ops.Operation) -> func_graph.FuncGraph | None:
@@ -145,7 +174,9 @@ class _InlinedCall:
             next(self._kept.names)
 
     def _copy(self, op: ops.Operation) -> None:
-        attributes = {name: value for name, value in op.node_def.attr.items() if name != "_class"}
+        attributes = {
+            name: value for name, value in op.node_def.attr.items() if name != vocabulary.COLOCATION_ATTRIBUTE
+        }
         outer = self._call.node_def.attr
         attributes.update({name: outer[name] for name in _INHERITED if name in outer and name not in attributes})
         inputs = [self._tensors[id(tensor)] for tensor in op.inputs]
@@ -198,6 +229,7 @@ class _InlinedCall:
     def _replace_results(self, results: dict[int, Any]) -> None:
         for result in self._call.outputs:
             for user in result.consumers():
+                self._follow(user)
                 for index, tensor in enumerate(user.inputs):
                     if tensor is result:
                         tf_graphs.update_input(user, index, results[id(result)])
@@ -208,7 +240,12 @@ class _InlinedCall:
         waiting = list(tf_graphs.control_outputs(self._call))
         joined = [self._join("output_control_node", effects)] if waiting and effects else []
         for user in waiting:
+            self._follow(user)
             tf_graphs.replace_control_input(user, self._call, joined)
         found = self._graph.control_outputs
         if self._call in found:
             self._graph.control_outputs = [op for op in found if op is not self._call] + effects
+
+    def _follow(self, user: ops.Operation) -> None:
+        """Notes that an op follows the call, which it no longer takes from or waits for."""
+        self._kept.after.setdefault(user, []).append(self._call)

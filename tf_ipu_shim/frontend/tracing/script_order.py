@@ -1,9 +1,11 @@
-"""Lists the ops of a graph in the order in which the script has made them."""
+"""Lists the ops of a graph in the order in which the script has made them, or in another that it leaves open."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+import itertools
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
 
 from tf_ipu_shim.frontend.tracing import inlined_calls
 from tf_ipu_shim.tf_private.graphs import func_graph, ops
@@ -11,19 +13,30 @@ from tf_ipu_shim.tf_private.graphs import func_graph, ops
 
 def script_order(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
     """Yields ops as the script made them, but each after those that it waits for."""
-    places = {op: place for place, op in enumerate(inlined_calls.live_ops(graph))}
-    waits: dict[ops.Operation, int] = {}
-    users: dict[ops.Operation, list[ops.Operation]] = {}
-    for op in places:
-        sources = {*(tensor.op for tensor in op.inputs), *op.control_inputs}
-        waits[op] = len(sources)
+    return as_the_script_lets(graph, inlined_calls.live_ops(graph))
+
+
+def as_the_script_lets(graph: func_graph.FuncGraph, order: Iterable[Hashable]) -> Iterator[ops.Operation]:
+    """Yields the ops of a graph that are in an order by it, but each after those that the script has it wait for."""
+    places = {node: place for place, node in enumerate(order)}
+    count = itertools.count()
+    waits: dict[Hashable, int] = {}
+    users: dict[Hashable, list[Hashable]] = {}
+    for node, sources in inlined_calls.waits(graph).items():
+        waits[node] = len(sources)
         for source in sources:
-            users.setdefault(source, []).append(op)
-    ready = [(place, op) for op, place in places.items() if not waits[op]]
+            users.setdefault(source, []).append(node)
+
+    def entry(node: Hashable) -> tuple[int, int, Any]:
+        return places.get(node, -1), next(count), node  # one that has no place keeps none back
+
+    ready = [entry(node) for node, number in waits.items() if not number]
+    heapq.heapify(ready)
     while ready:
-        _, op = heapq.heappop(ready)
-        for user in users.get(op, ()):
+        place, _, node = heapq.heappop(ready)
+        for user in users.get(node, ()):
             waits[user] -= 1
             if not waits[user]:
-                heapq.heappush(ready, (places[user], user))
-        yield op
+                heapq.heappush(ready, entry(user))
+        if place >= 0:
+            yield node
