@@ -37,13 +37,16 @@ class Forks:
         self._numbers = itertools.count()
         self._running: dict[int, concurrent.futures.Future[int]] = {}
 
-    def __call__(self, directory, *arguments, environment=None) -> subprocess.CompletedProcess:
-        """As `Python.__call__` in a directory: a variable set to None is taken out."""
+    def __call__(self, directory, *arguments, environment=None, together=False) -> subprocess.CompletedProcess:
+        """As `Python.__call__` in a directory: a variable set to None is taken out.
+
+        Together, both outputs are in `stdout`, in the order in which they were written.
+        """
         number, arguments = next(self._numbers), list(map(str, arguments))
         out, err = (pathlib.Path(directory, f".{name}-{number}") for name in ("stdout", "stderr"))
         files = {"directory": str(directory), "out": str(out), "err": str(err)}
         order = {"number": number, "arguments": arguments, "environment": environment or {}, **files}
-        status = self._start(order).result(LONGEST)
+        status = self._start({**order, "together": together}).result(LONGEST)
         return subprocess.CompletedProcess(arguments, status, out.read_text(), err.read_text())
 
     def _start(self, order) -> concurrent.futures.Future[int]:
@@ -114,6 +117,9 @@ def _run(order) -> None:
     """Never returns: ends as the script does."""
     for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, order["out"], None), (2, order["err"], None)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC if flags is None else flags), number)
+    if order["together"]:
+        os.dup2(1, 2)
+        sys.stdout.reconfigure(write_through=True)
     os.chdir(order["directory"])
     for name, value in order["environment"].items():
         os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
