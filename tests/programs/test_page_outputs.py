@@ -14,6 +14,9 @@ from checkout import ROOT
 SCRIPTS = pathlib.Path(__file__).parent / "page_scripts"
 # Pages that are checked with each change; the others take longer.
 IN_CI = ("README.md", "first_script.md")
+# Its command builds Poplar's libraries at first use and says so: they are built before.
+NEEDS_LIBRARIES = "custom_op.md"
+BUILD_LIBRARIES = "python -c 'from tf_ipu_shim.poplar_sdk import toolchain; toolchain.build_libraries()'"
 # What cannot run here, by page and the beginning of the command, with the reason.
 NOT_RUN = {
     ("interrupt.md", "tf-ipu run"): "needs a Ctrl-C: tests/runtime/test_interrupts.py",
@@ -55,6 +58,8 @@ def test_page(page, tmp_path, forks):
         shutil.copytree(SCRIPTS / page.stem, tmp_path, dirs_exist_ok=True)
     for name, text in page_blocks.scripts(page).items():
         (tmp_path / name).write_text(text)
+    if page.name == NEEDS_LIBRARIES:
+        run(BUILD_LIBRARIES, tmp_path, log_level=2)
     wrong = []
     for shown in runs(page):
         shows_log = any(words in shown.output for words in ("Poplar version", "Executable cache"))
@@ -65,7 +70,7 @@ def test_page(page, tmp_path, forks):
     assert not wrong, "\n".join(wrong)
 
 
-def run(command, directory, log_level, forks):
+def run(command, directory, log_level, forks=None):
     """Returns what a shell shows of a command, in the order in which it is written. Pages leave most log lines out.
 
     With forks, a run of a script does not import TensorFlow again.
