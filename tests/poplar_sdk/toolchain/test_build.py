@@ -214,3 +214,9 @@ def test_a_script_builds_when_it_calls_make(python, tmp_path):
     variables = {"TF_IPU_SHIM_PLUGIN_CACHE_DIR": str(tmp_path / "cache")}
     shown = python.succeeds("-m", "tf_ipu_shim.cli", "run", tmp_path / "script.py", environment=variables)
     assert shown.split() == ["before", "built", "popc"]
+
+
+def test_an_event_after_the_module_is_cleared(monkeypatch):
+    """Python sets a module's names to None as it ends, and audits on."""
+    monkeypatch.setattr(build_on_demand, "_EVENTS", None)
+    build_on_demand._audit("open", ("name", "r", 0))

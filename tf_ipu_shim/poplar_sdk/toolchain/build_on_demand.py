@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim import errors
@@ -29,10 +29,11 @@ def install() -> None:
         sys.addaudithook(_audit)
 
 
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in _EVENTS or _state["done"]:
+def _audit(event: str, arguments: tuple[Any, ...], positions: Mapping[str, int] = _EVENTS) -> None:
+    """Holds the table itself: events come when the interpreter has already cleared this module, too."""
+    if event not in positions or _state["done"]:
         return
-    if needs_libraries(arguments[_EVENTS[event]]):
+    if needs_libraries(arguments[positions[event]]):
         _state["done"] = True  # before the build, which starts processes itself
         try:
             build.ensure_built()
