@@ -25,8 +25,9 @@ tags: [hardware, chip, gc200, bow]
 
 # Facts
 
-This page lists facts about the real hardware and software, and where each was published. Code that uses one names the
-section: `docs/facts.md, section "Chips"`. This project measured none of them. Computed and assumed figures say so.
+This page lists what is published about the real hardware and software: the figures that the models rest on, and the
+behaviour that is emulated. Each fact has its source. This project measured none of them. Computed and assumed figures
+say so. Code that rests on a fact names its section, as in `docs/facts.md, section "Chips"`.
 
 | source | meaning |
 |---|---|
@@ -52,13 +53,25 @@ def page() -> str:
 
 
 def _section(name: str, rows: Sequence[Row]) -> Iterator[str]:
-    """Yields the lines of a section: a table, without the column of values if no row has one."""
+    """Yields the lines of a section: a table, without the column of values if no row has one.
+
+    A source that all rows share stands above the table; one that a row shares with the row before is "the same".
+    """
     yield from ("", f"## {name}", "")
-    columns = ["fact", "value", "published_in"] if any(row["value"] for row in rows) else ["fact", "published_in"]
-    yield f"| {' | '.join(column.replace('_', ' ') for column in columns)} |"
+    columns = ["fact"]
+    if any(row["value"] for row in rows):
+        columns.append("value")
+    if len({row["source"] for row in rows}) == 1:
+        yield from (f"Source: {rows[0]['source']}.", "")
+    else:
+        columns.append("source")
+    yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * len(columns)}"
+    before = None
     for row in rows:
-        yield f"| {' | '.join(row[column] for column in columns)} |"
+        shown = {**row, "source": "the same"} if row["source"] == before else row
+        yield f"| {' | '.join(shown[column] for column in columns)} |"
+        before = row["source"]
 
 
 if __name__ == "__main__":
