@@ -9,8 +9,13 @@ from __future__ import annotations
 import functools
 import pathlib
 import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import generated_page
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.machine.environment.effects import OptionEffect
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -82,8 +87,19 @@ def page(name: str) -> str:
         if _page_of(heading) == name:
             lines += ["", f"## {heading[0].upper()}{heading[1:]}", ""]
             lines += ["| option | effect | what, or why not |", "|---|---|---|"]
-            lines += [f"| `{entry.name}` | {entry.effect} | {entry.meaning} |" for entry in entries]
+            lines += [f"| {', '.join(names)} | {effect} | {meaning} |" for names, effect, meaning in _alike(entries)]
     return PAGES[name] + "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _alike(entries: Iterable[OptionEffect]) -> Iterator[tuple[list[str], str, str]]:
+    """Yields names, effect and meaning of each row: options without effect for the same reason share one."""
+    from tf_ipu_shim.machine.environment import effects
+
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for entry in entries:
+        own = "" if entry.effect == effects.RECORDED else entry.name
+        rows.setdefault((own, entry.effect, entry.meaning), []).append(f"`{entry.name}`")
+    yield from ((names, effect, meaning) for (_, effect, meaning), names in rows.items())
 
 
 def _page_of(heading: str) -> str:
