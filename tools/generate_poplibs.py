@@ -33,7 +33,14 @@ tags: [PopLibs, Poplar, C++, custom op]
 
 # PopLibs
 
-The headers and functions of PopLibs that custom ops can call. {present} of {all} names of PopLibs' headers are there.
+The headers and functions of PopLibs that programs with codelets and custom ops can call. {present} of {all} names of
+PopLibs' headers are there.
+
+```
+$ eval "$(tf-ipu poplar --shell)"
+$ g++ -shared -fPIC ops.cpp -o libops.so -lpoplar -lpoputil -lpopops
+```
+
 A program that calls a missing one does not link: the linker names the function, and the second table its header.
 
 Functions compute on the CPU. They compute half in float and round once at the end. In `popops::map` each operation of
@@ -52,9 +59,15 @@ tags: [Poplar, PopLibs, C++, OptionFlags, POPLAR_ENGINE_OPTIONS, POPLAR_RUNTIME_
 
 # Options of Poplar's functions
 
-The options that functions of Poplar and PopLibs accept as `OptionFlags`: first those that act, with their values, then
-those that change nothing here. An unknown name or value is `poplar::invalid_option`, whose message names the nearest
-option or the values. Integer, Decimal, Fraction (a decimal of at least 0) and Text stand for any such value.
+The options that functions of Poplar and PopLibs accept as `OptionFlags`, as in
+
+```cpp
+poplin::matMul(graph, a, b, program, "product", {{"partialsType", "half"}});
+```
+
+Each section has the options that act, with their values, then those without effect. An unknown name or value is
+`poplar::invalid_option`, whose message names the nearest option or the values. Integer, Decimal, Fraction (a decimal of
+at least 0) and Text stand for any such value.
 
 The variables `POPLAR_ENGINE_OPTIONS` and `POPLAR_RUNTIME_OPTIONS` override the options of an engine. They do not for
 custom ops, where they are options of the TensorFlow program ([Flags](options_flags.md)).
