@@ -227,7 +227,7 @@ def applications() -> str:
     """Returns the page of applications."""
     found = rows("programs.csv")
     statuses = Counter(row["status"] for row in found)
-    summary = "; ".join(f"{status} {count}" for status, count in statuses.most_common())
+    summary = ", ".join(f"{status} {count}" for status, count in statuses.most_common())
     lines = ([row["program"], row["source"], row["sdk"], row["status"], row["cause"]] for row in found)
     header = APPLICATIONS.format(count=len(found), summary=summary)
     return header + table(["program", "source", "SDK", "status", "cause or change"], lines)
