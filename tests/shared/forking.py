@@ -38,14 +38,16 @@ class Forks:
         self._running: dict[int, concurrent.futures.Future[int]] = {}
 
     def __call__(self, directory, *arguments, environment=None, together=False) -> subprocess.CompletedProcess:
-        """As `Python.__call__` in a directory: a variable set to None is taken out.
+        """As `Python.__call__` in a directory: a variable set to None is taken out, the others are those of now.
 
         Together, both outputs are in `stdout`, in the order in which they were written.
         """
         number, arguments = next(self._numbers), list(map(str, arguments))
         out, err = (pathlib.Path(directory, f".{name}-{number}") for name in ("stdout", "stderr"))
         files = {"directory": str(directory), "out": str(out), "err": str(err)}
-        order = {"number": number, "arguments": arguments, "environment": environment or {}, **files}
+        variables = {**os.environ, "PYTHONPATH": str(self._root), **(environment or {})}
+        variables = {name: value for name, value in variables.items() if value is not None}
+        order = {"number": number, "arguments": arguments, "environment": variables, **files}
         status = self._start({**order, "together": together}).result(LONGEST)
         return subprocess.CompletedProcess(arguments, status, out.read_text(), err.read_text())
 
@@ -85,6 +87,7 @@ class Forks:
 
 
 def _serve() -> None:
+    at_start = set(os.environ)
     import tensorflow  # noqa: F401
     from tensorflow.python import ipu  # noqa: F401
 
@@ -108,12 +111,12 @@ def _serve() -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             answers.close()
-            _run(order)
+            _run(order, at_start - set(order["environment"]))
         children[child] = order["number"]
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(order) -> None:
+def _run(order, unset) -> None:
     """Never returns: ends as the script does."""
     for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, order["out"], None), (2, order["err"], None)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC if flags is None else flags), number)
@@ -121,8 +124,10 @@ def _run(order) -> None:
         os.dup2(1, 2)
         sys.stdout.reconfigure(write_through=True)
     os.chdir(order["directory"])
-    for name, value in order["environment"].items():
-        os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+    for name in unset:
+        os.environ.pop(name, None)
+    os.environ.update(order["environment"])
+    sys.stdin = open(0)  # what the server reads has orders of other scripts
     first, *rest = order["arguments"]
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     try:
@@ -131,11 +136,11 @@ def _run(order) -> None:
             runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         elif first == "-c":
             sys.argv[:], sys.path[0] = [first, *rest[1:]], ""
-            exec(compile(rest[0], "<string>", "exec"), vars(main))
+            exec(compile(rest[0], "<string>", "exec", dont_inherit=True), vars(main))
         else:
             sys.argv[:], sys.path[0] = order["arguments"], os.path.dirname(first)
             main.__file__ = first
-            exec(compile(pathlib.Path(first).read_text(), first, "exec"), vars(main))
+            exec(compile(pathlib.Path(first).read_text(), first, "exec", dont_inherit=True), vars(main))
     except SystemExit:
         raise
     except BaseException as error:
