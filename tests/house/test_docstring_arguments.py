@@ -1,10 +1,10 @@
-"""Each argument that a docstring describes begins a line of its own."""
+"""Each argument that a docstring describes is one of the function, and begins a line of its own."""
 
 import ast
 import re
 
 import pytest
-from checkout import ROOT
+from syntax_trees import trees
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -39,6 +39,27 @@ def test_merged_entries_are_found():
 
 
 def test_each_entry_begins_a_line():
-    paths = sorted((ROOT / "tf_ipu_shim").rglob("*.py"))
-    merged = {str(path): found for path in paths if (found := list(merged_entries(ast.parse(path.read_text()))))}
+    merged = {str(path): entries for path, tree in trees().items() if (entries := list(merged_entries(tree)))}
     assert merged == {}
+
+
+def undeclared_entries(tree):
+    """Entries of a function's Args that are none of its arguments: (function, name)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            section = re.search(r"^Args:\n((?:    .*\n?|\n)+)", ast.get_docstring(node) or "", re.M)
+            names = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+            entries = re.findall(r"^    (?! )([*\w, ]+):(?= |$)", section[1], re.M) if section else []
+            described_names = [name for entry in entries for name in re.findall(r"\w+", entry)]
+            yield from ((node.name, name) for name in described_names if name not in names)
+
+
+def test_undeclared_entries_are_found():
+    text = "def f(x, **y):\n    '''Adds.\n\n    Args:\n        x: first.\n        **y: second.\n    '''\n"
+    assert list(undeclared_entries(ast.parse(text))) == []
+    assert list(undeclared_entries(ast.parse(text.replace("x:", "z:")))) == [("f", "z")]
+
+
+def test_each_entry_is_an_argument():
+    undeclared = {str(path): entries for path, tree in trees().items() if (entries := list(undeclared_entries(tree)))}
+    assert undeclared == {}

@@ -123,7 +123,7 @@ def splitting_edges(path: list[Any], edge_filter: Callable[[tuple[str, str]], bo
     """Returns the edges that all ways from the first to the last op go over.
 
     Args:
-        way: as returned by `ops_between`.
+        path: as returned by `ops_between`.
         edge_filter: takes the names of the two ops of an edge; true where no cut may be.
 
     Returns:
@@ -147,7 +147,7 @@ def cut(path: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], in
     """Cuts a way so that the largest part costs as little as can be.
 
     Args:
-        way: as returned by `ops_between`.
+        path: as returned by `ops_between`.
         edges: where it may be cut.
         parts: their number.
         cost: of an op.

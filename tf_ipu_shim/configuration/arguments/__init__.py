@@ -39,7 +39,7 @@ def note_arguments(call: str, **values: Any) -> None:
 
     Args:
         call: a key of `CALLS`.
-        **given: values by the names of rows.
+        **values: values by the names of rows.
 
     Example:
         >>> note_arguments("fifo", offload=False)

@@ -28,7 +28,7 @@ def _class(name: str, stock: Any, base: Any, make: Callable[..., Any], init: Cal
     Args:
         name: of the class.
         stock: what Keras has today.
-        known: whose objects are its own.
+        base: whose objects are its own.
         make: makes one.
         init: the constructor of subclasses.
     """

@@ -47,7 +47,7 @@ def chosen_count(name: str, given_count: Any, older: Mapping[str, Any]) -> int:
 
     Args:
         name: of the model's class.
-        given: `gradient_accumulation_count`.
+        given_count: `gradient_accumulation_count`.
         older: values by older names of it.
 
     Raises:
@@ -91,7 +91,7 @@ def refuse_keras(kwargs: Mapping[str, Any], accepted: tuple[str, ...], method: s
 
     Args:
         kwargs: further arguments of a call.
-        known: those of Keras that are refused if they are set.
+        accepted: those of Keras that are refused if they are set.
         method: that was called.
 
     Raises:
