@@ -401,7 +401,7 @@ for name in ("horovod", "horovod.tensorflow", "tensorflow.contrib"):
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
-        assert error.name == name.removesuffix(".tensorflow") and "import tensorflow.python.ipu before it" in str(error)
+        assert error.name == name.removesuffix(".tensorflow") and "Import tensorflow.python.ipu before it" in str(error)
     else:
         raise AssertionError(name)
 importlib.import_module("tensorflow.python.ipu")

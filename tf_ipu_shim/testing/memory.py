@@ -79,17 +79,17 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
         _check_number("ipu", ipu, "which IPU of the device, such as 0")
     name = f"/device:IPU:{device}"
     programs = list(_program_plans(report))
-    full_ipus = [
+    ipu_plans = [
         (plan, ipu_plan) for plan, ipu_plan in programs if plan.device == name and (ipu is None or ipu_plan.ipu == ipu)
     ]
-    if not full_ipus:
+    if not ipu_plans:
         where = sorted({f"{plan.device}, IPU {ipu_plan.ipu}" for plan, ipu_plan in programs})
         raise AssertionError(
             f"No program has run on {name}{'' if ipu is None else f', IPU {ipu}'}, which the "
             f"assertion needs. Programs have run on {'; '.join(where)}. Name one of these."
         )
     lines = []
-    for plan, ipu_plan in full_ipus:
+    for plan, ipu_plan in ipu_plans:
         if ipu_plan.peak_bytes >= limit:
             lines.append(
                 f"{plan.program} on IPU {ipu_plan.ipu} of {name}: "

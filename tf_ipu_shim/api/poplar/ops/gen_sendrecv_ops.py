@@ -36,7 +36,7 @@ def ipu_send_to_host(
         The op, which gives nothing.
 
     Raises:
-        RuntimeError: it is called eagerly, if there is no step to receive it in.
+        RuntimeError: it is called eagerly: there is no step to receive it in.
 
     Example:
         >>> def halve(x):
