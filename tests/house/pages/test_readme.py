@@ -10,6 +10,13 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 (SCRIPT,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.mark.without_tensorflow
+def test_style_checks_leave_out_the_script_in_a_checkout():
+    """Ruff checks all that Git does not ignore: `make test` passes where README's script was saved."""
+    (name,) = re.findall(r"Save this as\s+`([\w.]+)`", README)
+    assert f"/{name}" in (ROOT / ".gitignore").read_text().splitlines()
+
+
 @pytest.mark.subprocess
 @pytest.mark.one_version
 def test_fit_finds_a_program_in_the_script(tmp_path, forked):
