@@ -10,9 +10,9 @@ NOTEBOOK = ROOT / "tutorials" / "will_it_fit.ipynb"
 
 
 def outputs(notebook):
-    """What each cell of code printed, or shows as HTML."""
+    """What each cell of code printed, and its result."""
     return [
-        "".join(out.get("text", "") or out.get("data", {}).get("text/html", "") for out in cell.outputs)
+        "".join(out.get("text", "") + "".join(out.get("data", {}).values()) for out in cell.outputs)
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]
