@@ -48,7 +48,7 @@ def _outputs(outputs: list[Any]) -> list[Any]:
         kinds = [kind for kind in _KINDS if kind in one.get("data", {})]
         if kinds:
             data = {kinds[0]: _CELL.sub("cell.py", one["data"][kinds[0]])}
-            kept.append(nbformat.v4.new_output("execute_result", data=data, execution_count=one["execution_count"]))
+            kept.append(nbformat.v4.new_output("execute_result", data=data, execution_count=one.get("execution_count")))
     return kept
 
 

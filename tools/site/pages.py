@@ -127,7 +127,9 @@ def _notebook_page(notebook: Any) -> str:
         text = "".join(cell["source"])
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
         for output in cell.get("outputs", ()):
-            printed, drawn = "".join(output.get("text", ())), "".join(output.get("data", {}).get("text/html", ()))
+            result = output.get("data", {})
+            printed = "".join(output.get("text", ()) or result.get("text/plain", ()))
+            drawn = "".join(result.get("text/html", ()))
             # HTML in Markdown ends at an empty line.
             parts.append(f"```text\n{printed}```" if printed else re.sub(r"\n\s*\n", "\n", drawn))
     return "\n\n".join([*parts, "[Download the notebook](will_it_fit.ipynb)\n"]).replace(
