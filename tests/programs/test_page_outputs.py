@@ -13,10 +13,12 @@ from checkout import ROOT
 
 SCRIPTS = pathlib.Path(__file__).parent / "page_scripts"
 # Pages that are checked with each change; the others take longer.
-IN_CI = ("README.md", "first_script.md")
+IN_CI = (ROOT / "README.md", ROOT / "docs" / "first_script.md")
 # Its command builds Poplar's libraries at first use and says so: they are built before.
 NEEDS_LIBRARIES = "custom_op.md"
 BUILD_LIBRARIES = "python -c 'from tf_ipu_shim.poplar_sdk import toolchain; toolchain.build_libraries()'"
+# Outputs of commands that end with another status than 0. Where a page leaves the end out, nothing else tells.
+SHOWS_FAILURE = re.compile(r"\b\w+Error\b|^More memory than ", re.M)
 # What cannot run here, by page and the beginning of the command, with the reason.
 NOT_RUN = {
     ("interrupt.md", "tf-ipu run"): "needs a Ctrl-C: tests/runtime/test_interrupts.py",
@@ -29,6 +31,7 @@ NOT_RUN = {
     ("horovod.md", "mpirun"): "needs MPI: tests/api/test_horovod_jobs.py runs such jobs",
     ("reliability.md", "make soak"): "needs the environments of make: tests/programs/test_soak.py runs the parts",
     ("run_conformance.md", "kit"): "needs the conformance corpus",
+    ("run_conformance.md", "PY="): "the same",
 }
 # A block of commands without output; a line that begins with a space continues the one before.
 PROGRAMS = "tf-ipu|gc-\\w+|python3?|pip|make|eval|source|g\\+\\+|kit|sqlite3|ipu_saved_model_cli"
@@ -50,7 +53,10 @@ WITH_OUTPUT = [page for page in page_blocks.PAGES if runs(page)]
 @pytest.mark.one_version
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, id=page.stem, marks=[] if page.name in IN_CI else pytest.mark.slow) for page in WITH_OUTPUT],
+    [
+        pytest.param(page, id=f"{page.parent.name}/{page.stem}", marks=[] if page in IN_CI else pytest.mark.slow)
+        for page in WITH_OUTPUT
+    ],
 )
 def test_page(page, tmp_path, forks):
     shutil.copytree(ROOT / "tutorials", tmp_path / "tutorials")
@@ -63,15 +69,18 @@ def test_page(page, tmp_path, forks):
     wrong = []
     for shown in runs(page):
         shows_log = any(words in shown.output for words in ("Poplar version", "Executable cache"))
-        printed = run(shown.command, tmp_path, 0 if shows_log else 2, forks if page.name in IN_CI else None)
+        process = run(shown.command, tmp_path, 0 if shows_log else 2, forks if page in IN_CI else None)
+        printed = process.stdout
         missing = page_blocks.differs(shown.output, printed) if shown.output.strip() else None
         if missing is not None:
             wrong.append(f"$ {shown.command}\nshows\n{missing}\nand prints\n{printed}")
+        elif process.returncode and not SHOWS_FAILURE.search(shown.output):
+            wrong.append(f"$ {shown.command}\nends with status {process.returncode} and prints\n{printed}")
     assert not wrong, "\n".join(wrong)
 
 
 def run(command, directory, log_level, forks=None):
-    """Returns what a shell shows of a command, in the order in which it is written. Pages leave most log lines out.
+    """Runs a command in a shell: `stdout` is all that it shows, in order. Pages leave most log lines out.
 
     With forks, a run of a script does not import TensorFlow again.
     """
@@ -87,8 +96,8 @@ def run(command, directory, log_level, forks=None):
     program, *arguments = command.split()
     if forks and program == "tf-ipu" and arguments[0] == "run":
         changed = {name: value for name, value in environment.items() if os.environ.get(name) != value}
-        return forks(directory, "-m", "tf_ipu_shim.cli", *arguments, environment=changed, together=True).stdout
-    process = subprocess.run(
+        return forks(directory, "-m", "tf_ipu_shim.cli", *arguments, environment=changed, together=True)
+    return subprocess.run(
         ["bash", "-c", command],
         cwd=directory,
         env=environment,
@@ -97,7 +106,6 @@ def run(command, directory, log_level, forks=None):
         text=True,
         timeout=900,
     )
-    return process.stdout
 
 
 @pytest.mark.without_tensorflow
