@@ -80,9 +80,10 @@ that cannot be imported counts as one failed test, and a timeout as a failure. S
 same name are runs of different sets of files.
 
 Dates and commands are in `validation/conformance.csv` and `conformance_runs.csv`. Each failure with its cause is in
-`conformance_failures.csv`; `conformance_causes.csv` has causes with counts of earlier runs. Comparisons with the wheels
-of TensorFlow 1.15 and 2.6 are in `legacy_comparison.csv`. [Find why a program cannot run](unsupported_programs.md)
-explains the causes.
+`conformance_failures.csv`; `conformance_causes.csv` has causes with counts of earlier runs. Tests that read a profile
+fail where it has other bytes or names, as Poplar's layouts are not published: `profile_deviations.csv` has the ratios.
+Comparisons with the wheels of TensorFlow 1.15 and 2.6 are in `legacy_comparison.csv`. [Find why a program cannot
+run](unsupported_programs.md) explains the causes.
 
 """
 
