@@ -66,8 +66,8 @@ poplin::matMul(graph, a, b, program, "product", {{"partialsType", "half"}});
 ```
 
 Each section has the options that act, with their values, then those without effect. An unknown name or value is
-`poplar::invalid_option`, whose message names the nearest option or the values. Integer, Decimal, Fraction (a decimal of
-at least 0) and Text stand for any such value.
+`poplar::invalid_option`, whose message names the nearest option or the values. Integer, Decimal, Fraction (a decimal
+from 0 to 1) and Text stand for any such value.
 
 The variables `POPLAR_ENGINE_OPTIONS` and `POPLAR_RUNTIME_OPTIONS` override the options of an engine. They do not for
 custom ops, where they are options of the TensorFlow program ([Flags](options_flags.md)).
@@ -133,7 +133,8 @@ def options_page() -> str:
         alike: dict[str, list[str]] = {}
         for option in options:
             if option.without_effect:
-                alike.setdefault(option.without_effect, []).append(f"`{option.name}`")
+                taken = " (only `false`)" if option.values == ("false",) else ""
+                alike.setdefault(option.without_effect, []).append(f"`{option.name}`{taken}")
         if alike:
             text += "\n| without effect | why |\n|---|---|\n"
             text += "".join(f"| {', '.join(names)} | {why} |\n" for why, names in alike.items())

@@ -19,7 +19,7 @@ SOURCE = pathlib.Path(__file__).parent / "programs" / "option_cases.cpp"
 
 @pytest.fixture(scope="module")
 def run():
-    program = compile_program(SOURCE, "popops", "poputil")
+    program = compile_program(SOURCE, "poprand", "popops", "poputil")
 
     def run(case, name, value):
         return subprocess.run([program, case, name, value], capture_output=True, text=True, check=True).stdout.strip()
@@ -94,7 +94,6 @@ def test_every_documented_value_is_accepted(run):
         ("device.clearAtomicFlagAfterExchange", "false"),
         ("exchange.multicastPolicy", "balanced"),
         ("opt.maxCopyMergeSize", "8388608"),
-        ("prng.enable", "true"),
         ("profiler.replicaToProfile", "0"),
         ("target.hostSyncTimeout", "600.0"),
         ("target.saveOutputVertexGraph", "graph.txt"),
@@ -104,6 +103,30 @@ def test_every_documented_value_is_accepted(run):
 )
 def test_options_of_published_programs(run, name, value):
     assert "invalid_option" not in run("library in range", name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("debug.nanOverflowMode", "a half that overflows is infinite"),
+        ("prng.enable", "the arithmetic of the CPU rounds to the nearest value"),
+        ("prng.enableStochasticRounding", "the arithmetic of the CPU rounds to the nearest value"),
+    ],
+)
+def test_options_that_change_results_are_refused(run, name, why):
+    message = f"invalid_option: Engine: option '{name}' has the value 'true'; expected false: {why}. Pass such a value."
+    assert run("library in range", name, "true") == message
+    assert run("library in range", name, "false") == "0.25 0.25"
+    assert f"`{name}` (only `false`)" in generate_poplibs.options_page()
+
+
+def test_a_seed_of_the_generator(run):
+    first, second = run("draws", "prng.seed", "7").splitlines()
+    assert first == second
+    assert run("draws", "prng.seed", "7").splitlines()[0] == first
+    assert run("draws", "prng.seed", "0x8").splitlines()[0] != first
+    without = run("draws", "debug.instrument", "false").splitlines()
+    assert without[0] != without[1]
 
 
 def test_published_target_options(run):
@@ -127,6 +150,16 @@ def test_float_exceptions_stop_the_program(run, case):
     assert run(case, "debug.floatPointOpException", "false") == "inf inf"
     assert run(case, "debug.nanOverflowException", "true") == "inf inf"
     assert run(f"{case} in range", "debug.floatPointOpException", "true") == "0.25 0.25"
+
+
+@pytest.mark.parametrize("kind", ["float"])
+@pytest.mark.parametrize("option", ["debug.floatPointOpException", "debug.nanOverflowException"])
+def test_overflows_stop_the_program(run, kind, option):
+    by_library, by_vertex = run(kind, option, "true").splitlines()
+    assert "compute set 'squares" in by_library and "made an overflow" in by_library
+    assert "Vertex Square<" in by_vertex and "made an overflow" in by_vertex
+    assert run(kind, option, "false").splitlines() == ["no exception", "no exception"]
+    assert run("half in range", option, "true").splitlines() == ["no exception", "no exception"]
 
 
 def test_environment_overrides_engine_options(run, monkeypatch):

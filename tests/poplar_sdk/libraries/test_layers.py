@@ -122,7 +122,15 @@ def test_errors_of_layers(cases):
         "If not, leave the option out."
     )
     assert "cellOrder" in errors["order"]
-    assert "the blank class is 4" in cases["ctc plain"].errors["blank"]
+
+
+def test_errors_of_ctc_losses(cases):
+    errors = cases["ctc plain"].errors
+    assert "the blank class is 4" in errors["blank"]
+    assert not errors["fits"]  # an element after the label's length is not read
+    assert "sequence 0 has 3 steps and a label of 1; expected at most 2 and 2" in errors["steps"]
+    assert "sequence 0 has 2 steps and a label of 3; expected at most 2 and 2" in errors["length"]
+    assert "the label of sequence 0 has the class 2; expected at most 1" in errors["class"]
 
 
 def ctc_loss(logs, label, steps):

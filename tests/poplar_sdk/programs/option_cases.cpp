@@ -5,6 +5,7 @@
 #include <poplar/IPUModel.hpp>
 #include <popops/ElementWise.hpp>
 #include <popops/codelets.hpp>
+#include <poprand/RandomGen.hpp>
 
 #include <functional>
 #include <iostream>
@@ -24,6 +25,19 @@ class Divide : public poplar::Vertex {
   poplar::Output<poplar::Vector<float>> out;
   void compute() { for (unsigned i = 0; i < x.size(); ++i) out[i] = x[i] / y[i]; }
 };
+)";
+
+const char* const squares = R"(
+#include <poplar/Vertex.hpp>
+template <class T>
+class Square : public poplar::Vertex {
+ public:
+  poplar::Input<poplar::Vector<T>> x;
+  poplar::Output<poplar::Vector<T>> out;
+  void compute() { for (unsigned i = 0; i < x.size(); ++i) out[i] = x[i] * x[i]; }
+};
+template class Square<float>;
+template class Square<half>;
 )";
 
 struct Quotient {
@@ -65,7 +79,60 @@ void byLibrary(const OptionFlags& options, float divisor) {
   q.run(out, options);
 }
 
+// The square of a value, by a library and by a vertex.
+void byType(const OptionFlags& options, const Type& type, float value) {
+  for (const bool vertex : {false, true}) {
+    Graph graph(Target::createIPUTarget(1, 4, "ipu2"));
+    popops::addCodelets(graph);
+    Sequence program;
+    const Tensor x = graph.addConstant(type, {1}, value);
+    graph.setTileMapping(x, 0);
+    if (vertex) {
+      std::istringstream source(squares);
+      graph.addCodelets(source);
+      const Tensor out = graph.addVariable(type, {1}, "out");
+      graph.setTileMapping(out, 0);
+      const ComputeSet set = graph.addComputeSet("squares");
+      const auto name = type == HALF ? "Square<half>" : "Square<float>";
+      graph.setTileMapping(graph.addVertex(set, name, {{"x", x}, {"out", out}}), 0);
+      program.add(Execute(set));
+    } else {
+      popops::mul(graph, x, x, program, "squares");
+    }
+    try {
+      Engine(graph, program, options).run();
+      std::cout << "no exception\n";
+    } catch (const poplar_error& error) {
+      std::cout << error.type << ": " << error.what() << '\n';
+    }
+  }
+}
+
+// Two draws without a seed, each by an engine that is loaded again.
+void byGenerator(const OptionFlags& options) {
+  Graph graph(Target::createIPUTarget(1, 4, "ipu2"));
+  Sequence program;
+  const Tensor like = graph.addVariable(INT, {3});
+  graph.setTileMapping(like, 0);
+  graph.createHostRead("out", poprand::uniform(graph, nullptr, 0, like, INT, 0, 1000000, program));
+  IPUModel model;
+  model.tilesPerIPU = 4;
+  const Device device = model.createDevice();
+  Engine engine(graph, program, options);
+  for (int draw = 0; draw < 2; ++draw) {
+    engine.load(device);
+    engine.run();
+    int values[3];
+    engine.readTensor("out", values, values + 3);
+    std::cout << values[0] << ' ' << values[1] << ' ' << values[2] << '\n';
+  }
+}
+
 const std::map<std::string, std::function<void(const OptionFlags&)>> cases = {
+    {"draws", byGenerator},
+    {"float", [](const OptionFlags& options) { byType(options, FLOAT, 1e30f); }},
+    {"half", [](const OptionFlags& options) { byType(options, HALF, 1000); }},
+    {"half in range", [](const OptionFlags& options) { byType(options, HALF, 100); }},
     {"vertex", [](const OptionFlags& options) { byVertex(options, 0); }},
     {"vertex in range", [](const OptionFlags& options) { byVertex(options, 4); }},
     {"library", [](const OptionFlags& options) { byLibrary(options, 0); }},

@@ -132,6 +132,25 @@ inline std::vector<NamedCase> layerCases() {
                        c.error("blank", [&] {
                          popnn::ctc::calcCTCLossLogits(c.graph, FLOAT, logits, labels, steps, lengths, c.prog, 4, plan);
                        });
+                       // One sequence of 2 steps, 2 classes and a label of up to 2 elements.
+                       const auto lose = [&](unsigned of_steps, unsigned length, unsigned last) {
+                         const auto constant = [&](const Shape &shape, const std::vector<unsigned> &values) {
+                           const auto tensor = c.graph.addConstant(UNSIGNED_INT, shape, ArrayRef<unsigned>(values));
+                           c.graph.setTileMapping(tensor, 0);
+                           return tensor;
+                         };
+                         Sequence prog;
+                         popnn::ctc::calcCTCLossLogits(c.graph, FLOAT, logits.slice({0, 0, 0}, {2, 1, 2}),
+                                                       constant({1, 2}, {1, last}), constant({1}, {of_steps}),
+                                                       constant({1}, {length}), prog, 0, plan);
+                         Engine engine(c.graph, prog);
+                         engine.load(c.device);
+                         engine.run(0);
+                       };
+                       c.error("fits", [&] { lose(2, 1, 2); });
+                       c.error("steps", [&] { lose(3, 1, 1); });
+                       c.error("length", [&] { lose(2, 3, 1); });
+                       c.error("class", [&] { lose(2, 2, 2); });
                      }});
   cases.push_back({"multi convolution", [](Case &c) {
                      const poplin::ConvParams a(FLOAT, 1, {5, 5}, {3, 2}, 2, 3, 1), b(FLOAT, 2, {6}, {2}, 1, 2, 2);

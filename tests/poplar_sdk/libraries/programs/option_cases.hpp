@@ -137,7 +137,7 @@ inline std::vector<NamedCase> optionCases() {
                      };
                      refuse("partialType", "half");
                      refuse("partialsType", "hlaf");
-                     for (const auto value : {"-0.5", "nan", "0.5x", "0.25", "1.5", "1e999"})
+                     for (const auto value : {"-0.5", "nan", "0.5x", "0", "0.25", "1", "1.5", "1e999"})
                        refuse("availableMemoryProportion", value);
                      refuse("enableFastReduce", "yes");
                      refuse("partialsType", "half");

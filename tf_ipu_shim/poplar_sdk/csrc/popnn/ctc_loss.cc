@@ -31,9 +31,9 @@ class Paths {
  public:
   Paths(const Losses &losses, const float *logs, std::size_t sequence, std::size_t steps,
         const std::uint32_t *label, std::size_t length)
-      : losses_(losses), logs_(logs + sequence * losses.classes), steps_(std::min(steps, losses.steps)) {
-    symbols_.assign(2 * std::min(length, losses.longest) + 1, losses.blank);
-    for (std::size_t i = 1; i < symbols_.size(); i += 2) symbols_[i] = std::min<std::size_t>(label[i / 2], losses.classes - 1);
+      : losses_(losses), logs_(logs + sequence * losses.classes), steps_(steps) {
+    symbols_.assign(2 * length + 1, losses.blank);
+    for (std::size_t i = 1; i < symbols_.size(); i += 2) symbols_[i] = label[i / 2];
     sumForwards();
   }
 
@@ -98,6 +98,23 @@ class Paths {
   std::vector<double> forwards_;
 };
 
+// Throws poplibs_error for lengths that do not fit, and for elements of labels that are no class.
+void checkValues(const std::string &function, const Losses &losses, const std::uint32_t *labels,
+                 const std::uint32_t *steps, const std::uint32_t *lengths) {
+  for (std::size_t i = 0; i != losses.batch; ++i) {
+    const auto sequence = "sequence " + std::to_string(i);
+    if (steps[i] > losses.steps || lengths[i] > losses.longest)
+      fail(function, sequence + " has " + std::to_string(steps[i]) + " steps and a label of " +
+           std::to_string(lengths[i]) + "; expected at most " + std::to_string(losses.steps) + " and " +
+           std::to_string(losses.longest), "Pass lengths that fit the data and the labels");
+    const auto *label = labels + i * losses.longest;
+    const auto *wrong = std::find_if(label, label + lengths[i], [&](auto symbol) { return symbol >= losses.classes; });
+    if (wrong != label + lengths[i])
+      fail(function, "the label of " + sequence + " has the class " + std::to_string(*wrong) + "; expected at most " +
+           std::to_string(losses.classes - 1), "Pass labels whose elements are classes");
+  }
+}
+
 // Writes the gradient of one sequence.
 void writeGradient(const Losses &losses, const Paths &paths, std::size_t sequence, std::vector<float> &gradient) {
   const bool infinite = std::isinf(paths.loss());
@@ -145,12 +162,13 @@ Tensor addLosses(const std::string &function, poplar::Graph &graph, const poplar
   }
   poputil::detail::addKernelIfAny(
       graph, prog, debugContext, {logProbs, labels, dataLengths, labelLengths}, outputs,
-      [losses, type, outType, differentiated = gradient != nullptr](const KernelArguments &arguments) {
+      [function, losses, type, outType, differentiated = gradient != nullptr](const KernelArguments &arguments) {
         const auto count = losses.steps * losses.batch * losses.classes;
         const auto logs = poputil::detail::readFloats(type, arguments.inputs[0], count);
         const auto *labels = static_cast<const std::uint32_t *>(arguments.inputs[1]);
         const auto *steps = static_cast<const std::uint32_t *>(arguments.inputs[2]);
         const auto *lengths = static_cast<const std::uint32_t *>(arguments.inputs[3]);
+        checkValues(function, losses, labels, steps, lengths);
         std::vector<float> values(losses.batch), gradient(differentiated ? count : 0);
         poplar::detail::parallelFor(losses.batch, 1, [&](std::size_t begin, std::size_t end) {
           for (; begin != end; ++begin) {

@@ -35,64 +35,48 @@ class FieldRef {
   bool indexed_ = false;
 };
 
-class VertexRef {
+namespace detail {
+
+// The number of an element of a graph.
+template <class Kind>
+class Reference {
  public:
-  VertexRef() = default;
-  explicit VertexRef(unsigned id) : id_(id), valid_(true) {}
-  FieldRef operator[](StringRef field) const { return FieldRef(id_, field); }
-  bool isNull() const { return !valid_; }
+  Reference() = default;
+  explicit Reference(unsigned id) : id_(id), valid_(true) {}
   unsigned getId() const { return id_; }
-  bool operator==(const VertexRef& other) const { return id_ == other.id_ && valid_ == other.valid_; }
+  bool isNull() const { return !valid_; }
+  bool operator==(const Kind& other) const { return id_ == other.id_ && valid_ == other.valid_; }
+  bool operator!=(const Kind& other) const { return !(*this == other); }
+  bool operator<(const Kind& other) const { return id_ < other.id_; }
 
  private:
   unsigned id_ = 0;
   bool valid_ = false;
 };
 
-class ComputeSet {
- public:
-  ComputeSet() = default;
-  explicit ComputeSet(unsigned id) : id_(id), valid_(true) {}
-  unsigned getId() const { return id_; }
-  bool isNull() const { return !valid_; }
-  bool operator==(const ComputeSet& other) const { return id_ == other.id_ && valid_ == other.valid_; }
-  bool operator!=(const ComputeSet& other) const { return !(*this == other); }
-  bool operator<(const ComputeSet& other) const { return id_ < other.id_; }
+}  // namespace detail
 
- private:
-  unsigned id_ = 0;
-  bool valid_ = false;
+class VertexRef : public detail::Reference<VertexRef> {
+ public:
+  using Reference::Reference;
+  FieldRef operator[](StringRef field) const { return FieldRef(getId(), field); }
+};
+
+class ComputeSet : public detail::Reference<ComputeSet> {
+ public:
+  using Reference::Reference;
 };
 
 // A program that programs of the graph may call.
-class Function {
+class Function : public detail::Reference<Function> {
  public:
-  Function() = default;
-  explicit Function(unsigned id) : id_(id), valid_(true) {}
-  unsigned getId() const { return id_; }
-  bool isNull() const { return !valid_; }
-  bool operator==(const Function& other) const { return id_ == other.id_ && valid_ == other.valid_; }
-  bool operator!=(const Function& other) const { return !(*this == other); }
-  bool operator<(const Function& other) const { return id_ < other.id_; }
-
- private:
-  unsigned id_ = 0;
-  bool valid_ = false;
+  using Reference::Reference;
 };
 
 // A function of the host that programs of the graph may call.
-class HostFunction {
+class HostFunction : public detail::Reference<HostFunction> {
  public:
-  HostFunction() = default;
-  explicit HostFunction(unsigned id) : id_(id), valid_(true) {}
-  unsigned getId() const { return id_; }
-  bool isNull() const { return !valid_; }
-  bool operator==(const HostFunction& other) const { return id_ == other.id_ && valid_ == other.valid_; }
-  bool operator!=(const HostFunction& other) const { return !(*this == other); }
-
- private:
-  unsigned id_ = 0;
-  bool valid_ = false;
+  using Reference::Reference;
 };
 
 }  // namespace poplar

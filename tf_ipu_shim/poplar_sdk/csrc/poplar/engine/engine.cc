@@ -67,13 +67,15 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
 void Engine::prepare(const Device& device) {
-  const Target& built = ready(runner_, "Engine::load").compiled().graph->target;
+  const Runner& runner = ready(runner_, "Engine::load");
+  const Target& built = runner.compiled().graph->target;
   const Target& target = device.getTarget();
   if (target.getNumIPUs() != built.getNumIPUs() || target.getTilesPerIPU() != built.getTilesPerIPU())
     throw poplar_error("Engine::load: the device has " + std::to_string(target.getNumIPUs()) + " IPUs of " +
                        std::to_string(target.getTilesPerIPU()) + " tiles; the graph was built for " +
                        std::to_string(built.getNumIPUs()) + " of " + std::to_string(built.getTilesPerIPU()) +
                        ". Load it on the device whose target the graph has.");
+  runner.seed();
 }
 void Engine::load(const Device& device) { prepare(device); }
 void Engine::run(unsigned program, const std::string&) { ready(runner_, "Engine::run").run(program); }

@@ -91,8 +91,9 @@ namespace {
 
 [[noreturn]] void refuse(const char* function, const char* what) {
   throw poplar_error(std::string(function) + " failed: " + what +
-                     " is not supported: programs have no floating-point exceptions, round half to the nearest value, and "
-                     "make infinity of a half that overflows. Leave the call out.");
+                     " is not supported: an engine option, debug.floatPointOpException, turns on the exceptions of a whole "
+                     "program, half is rounded to the nearest value, and a half that overflows is infinite. Leave the "
+                     "call out.");
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 #include "poplar/engine/runner.hpp"
 
 #include <poplar/TypeConversion.hpp>
+#include <poplar/detail/options.hpp>
+#include <poplar/detail/random_state.hpp>
 
+#include <cstdlib>
 #include <cstring>
 
 namespace poplar::detail {
@@ -13,7 +16,8 @@ std::size_t padded(std::size_t bytes) { return (bytes + alignment - 1) / alignme
 }  // namespace
 
 Runner::Runner(std::shared_ptr<const Compiled> compiled, const OptionFlags& options)
-    : compiled_(std::move(compiled)), checks_(options), replicas_(compiled_->graph->replicas) {
+    : compiled_(std::move(compiled)), checks_(options), seed_(valueOf(options, "prng.seed", "")),
+      replicas_(compiled_->graph->replicas) {
   const auto& variables = compiled_->graph->variables;
   std::size_t total = 0;
   for (const auto& variable : variables) total += padded(variable.count * typeSize(variable.type));
@@ -49,6 +53,10 @@ char* Runner::scratch(std::size_t slot, std::size_t bytes) {
   if (buffer.size() < bytes + alignment) buffer.resize(bytes + alignment);
   const auto at = reinterpret_cast<std::uintptr_t>(buffer.data());
   return buffer.data() + (alignment - at % alignment) % alignment;
+}
+
+void Runner::seed() const {
+  if (!seed_.empty()) RandomState::ofProcess().set(std::strtoull(seed_.c_str(), nullptr, 0));
 }
 
 void Runner::run(unsigned program) {

@@ -77,6 +77,8 @@ class Runner {
  public:
   Runner(std::shared_ptr<const Compiled> compiled, const OptionFlags& options);
 
+  // Starts the random generator from `prng.seed`, if that is set.
+  void seed() const;
   void run(unsigned program);
   const Compiled& compiled() const { return *compiled_; }
   const FloatChecks& floatChecks() const { return checks_; }
@@ -112,6 +114,7 @@ class Runner {
 
   std::shared_ptr<const Compiled> compiled_;
   FloatChecks checks_;
+  std::string seed_;
   std::vector<Replica> replicas_;
   std::map<std::size_t, std::vector<char>> scratch_;
   std::map<std::string, Connection> connections_;

@@ -34,11 +34,19 @@ bool isDecimal(const std::string& value) {
   return !value.empty() && !std::isspace(static_cast<unsigned char>(value[0])) && *end == '\0';
 }
 
+// Whether a word stands for all values of a kind.
+bool isKind(const std::string& word) {
+  return word == "Text" || word == "Integer" || word == "Decimal" || word == "Fraction";
+}
+
 bool takes(const std::string& word, const std::string& value) {
   if (word == "Text") return true;
   if (word == "Integer") return isInteger(value);
   if (word == "Decimal") return isDecimal(value);
-  if (word == "Fraction") return isDecimal(value) && std::strtod(value.c_str(), nullptr) >= 0;
+  if (word == "Fraction") {
+    const double number = std::strtod(value.c_str(), nullptr);
+    return isDecimal(value) && number >= 0 && number <= 1;
+  }
   return word == value;
 }
 
@@ -94,8 +102,11 @@ void checkOptions(const char* where, const OptionFlags& options, ArrayRef<Option
       throw invalid_option("Unrecognised option '" + name + "' of " + where + ". " + advice(name, rows));
     const auto words = wordsOf(row->values);
     if (std::any_of(words.begin(), words.end(), [&](const std::string& word) { return takes(word, value); })) continue;
+    // The reason is that of the values which the option does not take, too.
+    const bool one_value = words.size() == 1 && !isKind(words[0]) && row->without_effect;
     throw invalid_option(std::string(where) + ": option '" + name + "' has the value '" + value + "'; expected " +
-                         (words.size() > 1 ? "one of: " : "") + row->values + ". Pass such a value.");
+                         (words.size() > 1 ? "one of: " : "") + row->values +
+                         (one_value ? std::string(": ") + row->without_effect : "") + ". Pass such a value.");
   }
 }
 

@@ -14,7 +14,6 @@ inline constexpr const char* no_exchange = "tensors are copied in the memory of 
 inline constexpr const char* no_transfer = "streams are copied when the program reaches them";
 inline constexpr const char* no_limit = "programs of Poplar alone are not limited to the memory of tiles";
 inline constexpr const char* no_rounding = "the arithmetic of the CPU rounds to the nearest value";
-inline constexpr const char* no_seed = "random functions take their seed as a tensor";
 inline constexpr const char* no_links = "replicas exchange values in the memory of the host";
 inline constexpr const char* no_wait = "the host runs the program itself and never waits for an IPU";
 
@@ -45,7 +44,7 @@ inline constexpr Option engine_options[] = {
     {"debug.loweredProgsFile", "Text", no_profile},
     {"debug.loweredVarDumpFile", "Text", no_profile},
     {"debug.nanOverflowException", "true, false", nullptr},
-    {"debug.nanOverflowMode", "true, false", "a half that overflows is infinite"},
+    {"debug.nanOverflowMode", "false", "a half that overflows is infinite"},
     {"debug.outputAllSymbols", "true, false", no_code},
     {"debug.profilingTile", "Integer", no_profile},
     {"debug.retainDebugInformation", "true, false", no_code},
@@ -69,9 +68,9 @@ inline constexpr Option engine_options[] = {
     {"opt.maxCopyMergeSize", "Integer", no_exchange},
     {"opt.maxLinkThreads", "Integer", no_code},
     {"opt.useAutoloader", "true, false", no_code},
-    {"prng.enable", "true, false", no_rounding},
-    {"prng.enableStochasticRounding", "true, false", no_rounding},
-    {"prng.seed", "Integer", no_seed},
+    {"prng.enable", "false", no_rounding},
+    {"prng.enableStochasticRounding", "false", no_rounding},
+    {"prng.seed", "Integer", nullptr},
     {"profiler.blocks.filter", "Text", no_profile},
     {"profiler.blocks.implicitFlush", "true, false", no_profile},
     {"profiler.format", "v1, v2, v3, unstable", no_profile},

@@ -10,8 +10,8 @@
 namespace poplar::detail {
 
 // One option. `values` lists what it takes, with commas between: words as they are, or Integer, Decimal, Fraction (a
-// Decimal of at least 0; 1 is the whole) or Text for any such value. `without_effect` says why the option changes
-// nothing here, and is null for one that acts.
+// Decimal from 0 to 1) or Text for any such value. `without_effect` says why the option changes nothing here, or why it
+// takes one word only, and is null for one that acts.
 struct Option {
   const char* name;
   const char* values;
