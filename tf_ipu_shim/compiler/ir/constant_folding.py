@@ -23,7 +23,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 # TensorFlow's folding passes these over: their results hang on the device.
-_NOT_FOLDED = frozenset(f"StatelessRandomGet{kind}" for kind in ("Alg", "KeyCounter", "KeyCounterAlg"))
+_NOT_FOLDED = frozenset({"StatelessRandomGetAlg", "StatelessRandomGetKeyCounter"})
 _CASES = frozenset({"Case", "StatelessCase"})
 _MAX_BYTES = 10 << 20  # a larger result is left to the program
 

@@ -196,6 +196,7 @@ LAUNCHED = {
     "StatelessRandomUniformFullInt": (0,),
     "StatelessRandomNormal": (0,),
     "StatelessTruncatedNormal": (0,),
+    "StatelessParameterizedTruncatedNormal": (0,),
     "StatelessMultinomial": (1,),
     "StatelessRandomUniformV2": (0, 3),
     "StatelessRandomUniformIntV2": (0, 3),

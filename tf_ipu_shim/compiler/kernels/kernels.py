@@ -30,7 +30,7 @@ from tf_ipu_shim.compiler.kernels.inlining import inline_calls, referenced_funct
 from tf_ipu_shim.compiler.kernels.loop_frames import lower_loops
 from tf_ipu_shim.compiler.kernels.one_dnn_pooling import use_one_dnn_pooling
 from tf_ipu_shim.compiler.kernels.out_of_bounds import guard_inputs
-from tf_ipu_shim.compiler.kernels.random_launches import LAUNCHED, launch_functions, narrow_seeds
+from tf_ipu_shim.compiler.kernels.random_launches import DEPENDS_ON_FOLDING, LAUNCHED, launch_functions, narrow_seeds
 from tf_ipu_shim.compiler.kernels.simplify import simplify_function
 from tf_ipu_shim.compiler.kernels.stochastic_rounding import set_rounding
 from tf_ipu_shim.compiler.passes import variable_order
@@ -125,7 +125,9 @@ class _FunctionCopies:
         self._describes_all = describes_all
         self._asserting = asserting_functions(library)
         drawing = (
-            name for name, definition in library.items() if any(node.op in LAUNCHED for node in definition.node_def)
+            name
+            for name, definition in library.items()
+            if any(node.op in DEPENDS_ON_FOLDING for node in definition.node_def)
         )
         self._random = callers_of(drawing, library)
         self._names: dict[tuple[str, int, frozenset[int]], str] = {}
@@ -182,6 +184,8 @@ class _FunctionCopies:
         orders = _variable_orders(function, self._asserting)
         scope = self._traced.get(function.signature.name, function.signature.name)
         copy = self._with_kernel_ops(function)
+        if by_compiler is not None:
+            narrow_seeds(copy, by_compiler.names)
         _return_after_accesses(copy)
         copy.signature.name = name
         parts = {**fuse_biases(copy), **use_one_dnn_pooling(copy)}
@@ -209,7 +213,6 @@ class _FunctionCopies:
             del copy.attr[attribute]
         if not self._refuses:
             _clamp_inputs(copy)
-        narrow_seeds(copy)
         for node in copy.node_def:
             op_functions.restore_op(node)
         return copy

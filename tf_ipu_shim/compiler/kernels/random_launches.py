@@ -7,11 +7,15 @@ execution mode: these ops are XLA launches of one op each in both modes. Those o
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.vocabulary import LAUNCHED
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, op_def_pb2, types_pb2
 
 _KEYS = frozenset({"StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg"})
+DEPENDS_ON_FOLDING = _KEYS.union(LAUNCHED)
+"""Ops whose numbers are others if XLA's compiler computes them."""
 
 
 def launch_functions(
@@ -44,10 +48,15 @@ def launch_functions(
     return caller, program
 
 
-def narrow_seeds(function: function_pb2.FunctionDef) -> None:
-    """Has ops that make keys of seeds take the lower 32 bits, as XLA does: TensorFlow's kernels keep the sign."""
+def narrow_seeds(function: function_pb2.FunctionDef, folded: Container[str]) -> None:
+    """Has ops that make keys of seeds take the lower 32 bits, as XLA does: TensorFlow's kernels keep the sign.
+
+    Args:
+        function: it is changed.
+        folded: ops of constants that XLA's compiler computes by the kernels.
+    """
     for node in list(function.node_def):
-        if node.op in _KEYS:
+        if node.op in _KEYS and node.name not in folded:
             kind = node.attr["Tseed"]
             for target in (types_pb2.DT_UINT32, types_pb2.DT_INT64):
                 cast = function.node_def.add(name=f"{node.name}/to_{target}", op="Cast", input=[node.input[0]])
@@ -64,4 +73,4 @@ def _add_result(function: function_pb2.FunctionDef, tensor: str, kind: int) -> N
     function.ret["output"] = tensor
 
 
-__all__ = ["LAUNCHED", "launch_functions", "narrow_seeds"]
+__all__ = ["DEPENDS_ON_FOLDING", "LAUNCHED", "launch_functions", "narrow_seeds"]
