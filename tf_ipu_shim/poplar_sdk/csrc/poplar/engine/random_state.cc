@@ -91,9 +91,8 @@ namespace {
 
 [[noreturn]] void refuse(const char* function, const char* what) {
   throw poplar_error(std::string(function) + " failed: " + what +
-                     " is not supported: an engine option, debug.floatPointOpException, turns on the exceptions of a whole "
-                     "program, half is rounded to the nearest value, and a half that overflows is infinite. Leave the "
-                     "call out.");
+                     " is not supported: half is rounded to the nearest value and overflows to infinity, and exceptions are "
+                     "of a whole engine. Leave the call out, or set debug.floatPointOpException.");
 }
 
 }  // namespace
