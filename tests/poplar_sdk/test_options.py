@@ -152,7 +152,7 @@ def test_float_exceptions_stop_the_program(run, case):
     assert run(f"{case} in range", "debug.floatPointOpException", "true") == "0.25 0.25"
 
 
-@pytest.mark.parametrize("kind", ["float"])
+@pytest.mark.parametrize("kind", ["float", "half"])
 @pytest.mark.parametrize("option", ["debug.floatPointOpException", "debug.nanOverflowException"])
 def test_overflows_stop_the_program(run, kind, option):
     by_library, by_vertex = run(kind, option, "true").splitlines()

@@ -2,6 +2,7 @@
 #ifndef poputil_detail_elements_hpp
 #define poputil_detail_elements_hpp
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -45,9 +46,10 @@ inline float roundToHalf(float value) {
   const std::uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1)) & ~0x1fffu;
   // Below 2^-14 the spacing is 2^-24, which is that of floats around 0.5.
   const std::uint32_t subnormal = floatToBits((bitsToFloat(magnitude) + 0.5f) - 0.5f);
-  const std::uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
-  const std::uint32_t overflown = magnitude > 0x7f800000u ? 0x7fc00000u : 0x7f800000u;
-  return bitsToFloat(sign | (finite >= 0x47800000u ? overflown : finite));
+  const std::uint32_t finite = std::min(magnitude < 0x38800000u ? subnormal : normal, 0x47800000u);
+  const std::uint32_t special = magnitude > 0x7f800000u ? 0x7fc00000u : 0x7f800000u;
+  // The first product of 2^16, which stands for all that overflows, raises the float unit's flag of overflows.
+  return bitsToFloat(sign | (magnitude >= 0x7f800000u ? special : finite)) * 0x1p112f * 0x1p-112f;
 }
 
 inline Half floatToHalf(float value) {
