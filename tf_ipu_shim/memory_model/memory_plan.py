@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from tf_ipu_shim import sdk
 from tf_ipu_shim.compiler.checks.diagnostics import display_name, program_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.cycle_model import with_library_and_code
+from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.environment import engine_options, memory_setting
 from tf_ipu_shim.machine.memory import Block, IpuPlan, MemoryPlan, Verdict, close_text, out_of_memory_text, plan_of
 from tf_ipu_shim.memory_model import bug_report
@@ -90,33 +92,32 @@ def plan_memory(
     bug of this package becomes a warning with a report.
     """
 
-    planner_options = planner_options_of(device.options, request)
+    options = dataclasses.replace(
+        _options_of(request, program, device), planner_options=planner_options_of(device.options, request), modules={}
+    )
 
-    def plan(
-        counted: Callable[[MemoryAnalyzer], None], names: ComputeSetNames | None = names
-    ) -> tuple[MemoryPlan, ProgramWork, PlanDetails]:
+    def analyze(counted: Callable[[MemoryAnalyzer], None], names: ComputeSetNames | None) -> MemoryAnalyzer:
         tensors = MappedTensors() if names is not None else None
-        options = dataclasses.replace(
-            _options_of(request, program, device), names=names, planner_options=planner_options, tensors=tensors
-        )
-        analyzer = MemoryAnalyzer(request, program, options)
+        analyzer = MemoryAnalyzer(request, program, dataclasses.replace(options, names=names, tensors=tensors))
         counted(analyzer)
         analyzer.put_on_io_tiles(io_tiles_of(device.options), device.chip)
+        return analyzer
+
+    def plan(counted: Callable[[MemoryAnalyzer], None]) -> tuple[MemoryPlan, ProgramWork, PlanDetails]:
+        analyzer = analyze(counted, names)
         line_of = _lines(request, analyzer, user_line)
         planned = _plan_of(request, program, device, analyzer, line_of)
         planned = dataclasses.replace(planned, coarse=_coarse(analyzer, user_line))
-        return (
-            planned,
-            analyzer.work,
-            PlanDetails(analyzer.blocks, line_of, tensors.rows if tensors is not None else (), analyzer.without_form),
-        )
+        tensors = analyzer.tensors.rows if analyzer.tensors is not None else ()
+        return planned, analyzer.work, PlanDetails(analyzer.blocks, line_of, tensors, analyzer.without_form)
 
     try:
         planned, work, details = plan(MemoryAnalyzer.run)
         if names is None and planned.fits and _is_large(planned):
-            planned = _with_code(planned, plan(MemoryAnalyzer.run, ComputeSetNames())[0])
+            blocks = analyze(MemoryAnalyzer.run, ComputeSetNames()).blocks
+            planned = _with_code(planned, blocks, device.chip)
         if not planned.fits and _wants_recommendations(device, details.blocks.values()):
-            planned = _with_recommendations(request, program, device, planned, lower, user_line)
+            planned = _with_recommendations(request, program, device, options, planned, lower, user_line)
         return planned, work, details
     except (ConversionError, ShapeInferenceError) as error:
         reason = str(error)
@@ -135,13 +136,11 @@ def _is_large(plan: MemoryPlan) -> bool:
     return any(ipu.max_tile_bytes > _LARGE_SHARE * ipu.bytes_per_tile for ipu in plan.ipus)
 
 
-def _with_code(plan: MemoryPlan, detailed: MemoryPlan) -> MemoryPlan:
-    """Returns a plan with the code and library temporaries of another one."""
-    ipus = tuple(
-        dataclasses.replace(ipu, library=other.library, library_tile_bytes=other.library_tile_bytes, code=other.code)
-        for ipu, other in zip(plan.ipus, detailed.ipus)
-    )
-    return dataclasses.replace(plan, ipus=ipus)
+def _with_code(plan: MemoryPlan, blocks: Mapping[int, Block], chip: ChipSpec) -> MemoryPlan:
+    """Returns a plan with code and library temporaries, from the first replica's blocks with computations."""
+    detailed = [with_library_and_code(ipu, blocks[ipu.ipu], chip) for ipu in plan.ipus[: len(blocks)]]
+    ipus = (dataclasses.replace(one, ipu=ipu.ipu) for ipu, one in zip(plan.ipus, itertools.cycle(detailed)))
+    return dataclasses.replace(plan, ipus=tuple(ipus))
 
 
 def _options_of(request: ProgramRequest, program: LoweredProgram, device: IpuDevice) -> AnalysisOptions:
@@ -199,13 +198,12 @@ def _with_recommendations(
     request: ProgramRequest,
     program: LoweredProgram,
     device: IpuDevice,
+    options: AnalysisOptions,
     plan: MemoryPlan,
     lower: Lower | None,
     user_line: UserLine | None,
 ) -> MemoryPlan:
     """Returns a plan that does not fit with recommendations."""
-
-    options = dataclasses.replace(_options_of(request, program, device), modules={})
 
     def plan_with(change: Scenario) -> MemoryPlan:
         changed = program
