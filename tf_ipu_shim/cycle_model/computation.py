@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tf_ipu_shim.cycle_model.planning import REARRANGED, Layouts, MatmulOptions
+from tf_ipu_shim.cycle_model.planning import REARRANGED, MatmulOptions, OperandLayouts
 from tf_ipu_shim.cycle_model.sizes import SIZES_OF_KIND, Sizes
 
 KINDS = tuple(SIZES_OF_KIND)
@@ -34,7 +34,7 @@ class Computation(NamedTuple):
     element_bytes: int = 4
     planning: MatmulOptions = MatmulOptions()
     product: Computation | None = None
-    layouts: Layouts = REARRANGED
+    layouts: OperandLayouts = REARRANGED
 
 
 class SyncPoint(NamedTuple):

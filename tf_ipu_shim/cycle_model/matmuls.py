@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import library_vertices, vertices
-from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION, REARRANGED, Layouts, OperandLayout
+from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION, REARRANGED, OperandLayout, OperandLayouts
 from tf_ipu_shim.machine.chips import ChipSpec
 
 SYNC_CYCLES = 126
@@ -186,7 +186,7 @@ def plan_matmul(
     element_bytes: int = 4,
     partials_are_half: bool = False,
     proportion: float = DEFAULT_PROPORTION,
-    layouts: Layouts = REARRANGED,
+    layouts: OperandLayouts = REARRANGED,
 ) -> MatmulPlan:
     """Plans a matmul of `[rows, inner]` by `[inner, columns]` for each group.
 

@@ -23,8 +23,8 @@ class OperandLayout(enum.IntEnum):
     ALLOCATED = 2
 
 
-Layouts = tuple[OperandLayout, OperandLayout]
-REARRANGED: Layouts = (OperandLayout.OTHER, OperandLayout.OTHER)
+OperandLayouts = tuple[OperandLayout, OperandLayout]
+REARRANGED: OperandLayouts = (OperandLayout.OTHER, OperandLayout.OTHER)
 
 
 class OptionError(ValueError):

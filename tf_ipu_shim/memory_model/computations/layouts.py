@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tf_ipu_shim.cycle_model.planning import REARRANGED, OperandLayout
+from tf_ipu_shim.cycle_model.planning import REARRANGED, OperandLayout, OperandLayouts
 from tf_ipu_shim.memory_model.computations.work import elements_of
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
 
@@ -28,6 +27,7 @@ _ALLOCATED = frozenset({"constant", "parameter"})
 PRODUCTS = frozenset({"convolution", "dot"})
 _MADE = _ALLOCATED | PRODUCTS | {"custom-call", "get-tuple-element"}
 NO_AXIS = -1
+"""The axis of neighbours of a tensor whose neighbours may lie anywhere."""
 GROUP = 16
 """Most neighbours that the units take at a time, see docs/facts.md, section "Planning formulas"."""
 
@@ -79,7 +79,7 @@ def allocate(layouts: Layouts) -> None:
         operand_layouts(product, layouts)
 
 
-def operand_layouts(product: Any, layouts: Layouts) -> tuple[OperandLayout, OperandLayout]:
+def operand_layouts(product: Any, layouts: Layouts) -> OperandLayouts:
     """Returns how the operands of a matmul or convolution lie on the tiles."""
     if product.opcode == "convolution":
         numbers = product.convolution_dimension_numbers
@@ -172,7 +172,7 @@ def _has_whole_groups(instruction: Any, axis: int) -> bool:
     return bool(part.stride <= 1 and not part.start % GROUP and not part.limit % GROUP)
 
 
-def _axis_before_reshape(before: Collection[int], after: Collection[int], axis: int) -> int | None:
+def _axis_before_reshape(before: Sequence[int], after: Sequence[int], axis: int) -> int | None:
     """Returns the axis whose elements are as far apart as those of an axis of the reshaped tensor.
 
     Example:
@@ -182,11 +182,10 @@ def _axis_before_reshape(before: Collection[int], after: Collection[int], axis: 
         1
     """
     wanted = _strides(after)[axis]
-    candidates = zip(itertools.count(), before, _strides(before))
-    return next((at for at, extent, stride in candidates if stride == wanted and extent > 1), None)
+    candidates = enumerate(zip(before, _strides(before)))
+    return next((at for at, (extent, stride) in candidates if stride == wanted and extent > 1), None)
 
 
-def _strides(extents: Collection[int]) -> list[int]:
+def _strides(extents: Sequence[int]) -> list[int]:
     """Returns the distance of neighbours of each axis in row-major order."""
-    sizes = list(extents)
-    return [math.prod(sizes[at + 1 :]) for at in range(len(sizes))]
+    return [math.prod(extents[at + 1 :]) for at in range(len(extents))]
