@@ -35,7 +35,9 @@ The effect of each option of `IPUConfig` on simulated IPUs. See also [flags and 
 An option without effect is checked as in Graphcore's software. It is listed in the memory report
 (`tf_ipu_shim.memory_report()`), and named once a process in the log: `no effect on a simulated system: ...`. The older
 functions of `ipu.utils` set the same options. Arguments that are not listed have their documented effect.
-`tests/house/test_arguments.py` finds exceptions. Variables are in [Environment variables](environment_variables.md).
+`tests/house/test_arguments.py` finds exceptions. PopLibs' [other options](poplar_options.md) of convolutions and
+matmuls have no effect. A name that PopLibs does not have is an error of a program that reads it. Variables are in
+[Environment variables](environment_variables.md).
 
 """
 

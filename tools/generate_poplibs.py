@@ -13,10 +13,13 @@ import pathlib
 import re
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import cpp_names
 import generated_page
-import option_tables
+
+if TYPE_CHECKING:
+    from tf_ipu_shim.poplar_sdk.option_tables import Option
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tf_ipu_shim" / "poplar_sdk"
@@ -114,12 +117,16 @@ def _row(header: str, names: Iterable[str]) -> str:
     return f"| `{header}` | {', '.join(f'`{name}`' for name in names)} |\n"
 
 
-def _values(option: option_tables.Option) -> str:
+def _values(option: Option) -> str:
+    from tf_ipu_shim.poplar_sdk import option_tables
+
     return ", ".join(value if value in option_tables.KINDS else f"`{value}`" for value in option.values)
 
 
 def options_page() -> str:
     """The text of the page of options: the tables of the functions that share them."""
+    from tf_ipu_shim.poplar_sdk import option_tables
+
     text, tables = OPTIONS_HEAD, option_tables.read_with_titles()
     for title, rows in tables.values():
         title, _, other = title.partition(" with ")
@@ -156,6 +163,7 @@ def page() -> str:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     if sys.argv[1:2] == ["--names"]:
         write_names(pathlib.Path(sys.argv[2]))
         sys.exit(0)

@@ -121,6 +121,23 @@ def test_library_options_of_a_configuration():
     assert found(text) == [(FindingKind.RECORDED, 4, "IPUConfig.matmuls.poplar_options: use128BitConvUnitLoad")]
 
 
+def test_unknown_engine_options_are_not_supported():
+    text = CONFIGURED + "ipu.utils.set_compilation_options(o, {'debug.trase': '1', 'debug.trace': '1'})\n"
+    call = "ipu.utils.set_compilation_options(compilation_options=): "
+    assert found(text) == [
+        (FindingKind.RECORDED, 4, call + "debug.trace"),
+        (FindingKind.REFUSED, 4, call + "debug.trase"),
+    ]
+
+
+def test_unknown_library_options_are_not_supported():
+    text = CONFIGURED + "c.pooling.poplar_options = {'optimiseForSpeed': 'true'}\n"
+    assert found(text) == [
+        (FindingKind.RECORDED, 4, "IPUConfig.pooling.poplar_options"),
+        (FindingKind.REFUSED, 4, "IPUConfig.pooling.poplar_options: optimiseForSpeed"),
+    ]
+
+
 def test_a_run_lists_an_option_once_and_those_that_only_it_sees(forked, tmp_path):
     script = tmp_path / "old.py"
     script.write_text(

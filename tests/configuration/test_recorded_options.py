@@ -4,6 +4,8 @@ import inspect
 from enum import Enum
 
 import pytest
+import tensorflow as tf
+from tensorflow.python import ipu
 from tf_ipu_shim.ipu import utils
 from tf_ipu_shim.ipu.config import IPUConfig
 
@@ -14,7 +16,7 @@ from tf_ipu_shim.configuration.effects import effects_in
 from tf_ipu_shim.configuration.verification import KeyId, VerificationOptions
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.machine.environment.effects import RECORDED
-from tf_ipu_shim.runtime import devices, log
+from tf_ipu_shim.runtime import devices
 
 pytestmark = pytest.mark.one_version
 
@@ -76,12 +78,12 @@ def test_engine_options_without_effect(environment, logged):
     assert "no effect on a simulated system: debug.trace, some.new" in logged
 
 
-def test_a_slip_in_an_engine_option_is_a_warning(environment, monkeypatch):
-    warnings = []
-    monkeypatch.setattr(log, "warning", warnings.append)
-    for _ in range(2):
-        environment(engine={"autoReport.al": "true", "some.new": "1", "debug.trace": "true"}, ipus=1)
-    assert warnings == ["Nothing is known of the option autoReport.al. Was autoReport.all meant?"]
+def test_a_misspelt_engine_option_fails_programs(environment):
+    environment(engine={"autoReport.al": "true", "some.new": "1", "debug.trace": "true"}, ipus=1)
+    with ipu.ipu_strategy.IPUStrategy().scope():
+        program = tf.function(lambda x: x + 1.0, jit_compile=True)
+        with pytest.raises(tf.errors.InternalError, match="'autoReport.al' of engines. Did you mean 'autoReport.all'?"):
+            program(tf.constant(1.0))
 
 
 def test_engine_options_that_are_no_json_are_an_error(monkeypatch):

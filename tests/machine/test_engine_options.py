@@ -58,9 +58,16 @@ def test_blank_is_nothing():
     assert engine_options.parse("  ") == {}
 
 
-def test_likely_misspelt():
-    options = {"debug.allowOutOfMemory": "1", "debug.allowOutofMemory": "1", "autoreport.directory": "x", "mine": "y"}
-    assert engine_options.likely_misspelt(options) == {
-        "debug.allowOutofMemory": "debug.allowOutOfMemory",
-        "autoreport.directory": "autoReport.directory",
-    }
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("debug.allowOutofMemory", "Did you mean 'debug.allowOutOfMemory'?"),
+        ("autoreport.directory", "Did you mean 'autoReport.directory'?"),
+        ("allowOutOfMemory", "Did you mean 'debug.allowOutOfMemory'?"),
+        ("mine", "Use the name of one, such as 'debug.allowOutOfMemory'."),
+    ],
+)
+def test_misspelt_names_and_those_without_a_group(name, advice):
+    options = ["debug.allowOutOfMemory", "opt.ofAnotherRelease", name]
+    message = f"Unrecognised option '{name}' of engines. {advice} If not, leave it out."
+    assert engine_options.unrecognised(options) == {name: message}

@@ -5,12 +5,12 @@ import pathlib
 import subprocess
 
 import generate_poplibs
-import option_tables
 import pytest
 from poplar_programs import compile_program
 
 from tf_ipu_shim.cycle_model import planning
 from tf_ipu_shim.machine.environment import engine_options
+from tf_ipu_shim.poplar_sdk import option_tables
 
 pytestmark = [pytest.mark.without_tensorflow, pytest.mark.subprocess]
 

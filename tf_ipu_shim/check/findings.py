@@ -94,9 +94,10 @@ def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
             yield Finding(FindingKind.EMULATED, path, use.line, f"Model{use.name}")
         for argument, why in ignored_arguments(use):
             yield Finding(FindingKind.RECORDED, path, use.line, f"{short_name(use.name)}({argument}=)", why)
-        for argument, why in option_arguments.find_arguments(use):
-            closing = "" if ")" in argument else ")"
-            yield Finding(FindingKind.RECORDED, path, use.line, f"{short_name(use.name)}({argument}{closing}", why)
+        for part in option_arguments.find_arguments(use):
+            closing = "" if ")" in part.name else ")"
+            name = f"{short_name(use.name)}({part.name}{closing}"
+            yield Finding(_kind_of_part(part), path, use.line, name, part.why)
     for setting in scan.settings:
         option = _option_names().get(setting.path)
         if option is None:
@@ -140,11 +141,17 @@ def _unknown_arguments(path: pathlib.Path, use: Use, module: str, name: str) -> 
 
 
 def _parts_of_option(path: pathlib.Path, setting: Setting, option: Option) -> Iterator[Finding]:
-    """Yields engine and library options without effect in a dictionary that is in the file."""
+    """Yields engine and library options without effect, or unknown, in a dictionary that is in the file."""
     value = literal_value(setting.value)
-    if isinstance(value, dict) and option.effect != RECORDED:
-        for name, why in option_arguments.parts_without_effect(option, value):
-            yield Finding(FindingKind.RECORDED, path, setting.line, f"IPUConfig.{setting.path}: {name}", why)
+    if not isinstance(value, dict):
+        return
+    for part in option_arguments.find_parts(option, value):
+        if part.is_unknown or option.effect != RECORDED:
+            yield Finding(_kind_of_part(part), path, setting.line, f"IPUConfig.{setting.path}: {part.name}", part.why)
+
+
+def _kind_of_part(part: option_arguments.Part) -> FindingKind:
+    return FindingKind.REFUSED if part.is_unknown else FindingKind.RECORDED
 
 
 def _environment_findings(source: SourceFile) -> Iterator[Finding]:

@@ -1,10 +1,10 @@
-"""Finds options without effect in calls of the configuration functions of `ipu.utils` and in library options."""
+"""Finds options without effect, or unknown, in calls of the functions of `ipu.utils` and in library options."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tf_ipu_shim.check.scan import Use, literal_value
 from tf_ipu_shim.configuration import old_functions
@@ -12,16 +12,26 @@ from tf_ipu_shim.configuration.table import Option
 from tf_ipu_shim.cycle_model import planning
 from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.environment.effects import CYCLES, RECORDED
+from tf_ipu_shim.poplar_sdk import library_options
 
+_ENGINE = "compilation_poplar_options"
 _NO_OTHER_EFFECT = "of a library's options, the cycle model reads {} only"
 
 
-def find_arguments(use: Use) -> Iterator[tuple[str, str]]:
-    """Yields the arguments of a configuration function that have no effect, with the reasons.
+class Part(NamedTuple):
+    """An argument, or a name in a dictionary of options, that has no effect or is unknown."""
+
+    name: str
+    why: str
+    is_unknown: bool = False
+
+
+def find_arguments(use: Use) -> Iterator[Part]:
+    """Yields the arguments of a configuration function that have no effect, and unknown names in them.
 
     Example:
         >>> call = ast.parse("create_ipu_config(use_poplar_text_report=True)", mode="eval").body
-        >>> [name for name, _ in find_arguments(Use(1, "tensorflow.python.ipu.utils.create_ipu_config", call))]
+        >>> [part.name for part in find_arguments(Use(1, "tensorflow.python.ipu.utils.create_ipu_config", call))]
         ['use_poplar_text_report=']
     """
     function = use.name.rpartition(".")[2]
@@ -32,9 +42,9 @@ def find_arguments(use: Use) -> Iterator[tuple[str, str]]:
         option, inverted = replacement
         value = literal_value(expression)
         if isinstance(value, Mapping):
-            yield from ((f"{argument}=): {name}", why) for name, why in parts_without_effect(option, value))
+            yield from (part._replace(name=f"{argument}=): {part.name}") for part in find_parts(option, value))
         elif option.effect == RECORDED and not _is_default(option, value, inverted):
-            yield f"{argument}=", option.meaning
+            yield Part(f"{argument}=", option.meaning)
 
 
 def _call_arguments(function: str, call: ast.Call | None) -> Iterator[tuple[str, ast.expr]]:
@@ -52,13 +62,32 @@ def _is_default(option: Option, value: Any, inverted: bool) -> bool:
     return value is not None and value == (not default if inverted else default)
 
 
-def parts_without_effect(option: Option, value: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
-    """Yields the names in a dictionary of options that have no effect, with the reasons."""
-    if option.path == "compilation_poplar_options":
+def find_parts(option: Option, value: Mapping[Any, Any]) -> Iterator[Part]:
+    """Yields the names in a dictionary of options that are unknown or have no effect.
+
+    Example:
+        >>> from tf_ipu_shim.configuration.table import OPTIONS
+        >>> option = next(option for option in OPTIONS if option.path == "matmuls.poplar_options")
+        >>> [(part.name, part.is_unknown) for part in find_parts(option, {"partialType": "half", "gatherOutput": "1"})]
+        [('partialType', True), ('gatherOutput', False)]
+    """
+    unknown = _unrecognised(option, value)
+    yield from (Part(name, why, is_unknown=True) for name, why in unknown.items())
+    known = [name for name in value if name not in unknown]
+    if option.path == _ENGINE:
         reasons = {entry.name: entry.meaning for entry in engine_options.effects()}
-        yield from ((name, reasons.get(name, reasons["any other"])) for name in engine_options.without_effect(value))
+        without_effect = engine_options.without_effect(dict.fromkeys(known, ""))
+        yield from (Part(name, reasons.get(name, reasons["any other"])) for name in without_effect)
     elif option.effect == CYCLES:
         why = _NO_OTHER_EFFECT.format(", ".join(f"`{name}`" for name in sorted(planning.READ)))
-        yield from ((name, why) for name in value if name not in planning.READ)
+        yield from (Part(name, why) for name in known if name not in planning.READ)
     elif option.effect == RECORDED:
-        yield from ((name, option.meaning) for name in value)
+        yield from (Part(name, option.meaning) for name in known)
+
+
+def _unrecognised(option: Option, value: Mapping[Any, Any]) -> dict[str, str]:
+    """Returns the names that fail a program which reads the options, with the errors."""
+    if option.path == _ENGINE:
+        return engine_options.unrecognised(value)
+    library = library_options.OF_CONFIGURATION.get(option.path)
+    return {} if library is None else library_options.unrecognised(library, value)

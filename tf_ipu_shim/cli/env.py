@@ -80,9 +80,11 @@ def _option_rows() -> Iterable[_Row]:
     in_force = engine_options.current()
     options = {entry.name: entry for entry in engine_options.effects()}
     default_entry = options.pop("any other")
+    errors = engine_options.unrecognised(in_force)
     for name in [*options, *(name for name in in_force if name not in options)]:
         entry = options.get(name, default_entry)
-        yield _Row(name, in_force.get(name, "(not set)"), name in in_force, f"{entry.effect}: {entry.meaning}")
+        meaning = errors.get(name, f"{entry.effect}: {entry.meaning}")
+        yield _Row(name, in_force.get(name, "(not set)"), name in in_force, meaning)
 
 
 def _format_value(value: object) -> str:

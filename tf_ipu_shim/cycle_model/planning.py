@@ -11,7 +11,7 @@ PARTIALS, PROPORTION = "partialsType", "availableMemoryProportion"
 READ = frozenset({PARTIALS, PROPORTION})
 """Options that change what is modelled; any other changes nothing."""
 DEFAULT_PROPORTION = 0.6
-_ORIGIN = "[Poplar][Build graph] invalid_option: "
+ORIGIN = "[Poplar][Build graph] invalid_option: "
 _TYPES = {"half": True, "float": False}
 
 
@@ -58,7 +58,7 @@ class MatmulOptions(NamedTuple):
 
 def _is_float16(value: Any) -> bool:
     if not isinstance(value, str) or value not in _TYPES:
-        raise OptionError(f"{_ORIGIN}{PARTIALS} is {value!r}; expected 'half' or 'float'. Use one of these.")
+        raise OptionError(f"{ORIGIN}{PARTIALS} is {value!r}; expected 'half' or 'float'. Use one of these.")
     return _TYPES[value]
 
 
@@ -68,8 +68,8 @@ def _proportion(value: Any) -> float:
     except (TypeError, ValueError):
         proportion = math.nan
     if math.isnan(proportion):
-        raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}; expected a number. Use a proportion such as 0.6.")
+        raise OptionError(f"{ORIGIN}{PROPORTION} is {value!r}; expected a number. Use a proportion such as 0.6.")
     if proportion < 0:
         why = "Value must be greater than or equal to 0, such as 0.6."
-        raise OptionError(f"{_ORIGIN}{PROPORTION} is {value!r}. {why}")
+        raise OptionError(f"{ORIGIN}{PROPORTION} is {value!r}. {why}")
     return proportion

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tf_ipu_shim.machine.environment import engine_options, flags
+from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.messages import config_pb2
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, MAXIMUM_DEVICES
 from tf_ipu_shim.profiling import settings
@@ -195,7 +195,7 @@ def _start(options: Any) -> None:
     library = load_library()
     devices = create_devices(options)
     log.poplar_version()
-    ignored_options.note(devices[0].recorded_options(), engine_options.likely_misspelt(devices[0].engine_options))
+    ignored_options.note(devices[0].recorded_options())
     _add(library, devices)
 
 

@@ -41,14 +41,9 @@ def _attach(request: Any) -> Any:
 
 
 def _check_engine_options(device: Any) -> None:
-    for name in engine_options.unrecognised(device.engine_options):
-        raise tf_errors.InternalError(
-            None,
-            None,
-            f"[Poplar][Compile engine] invalid_option: Unrecognised option '{name}': expected the name of an engine "
-            "option, such as 'debug.allowOutOfMemory'. Remove it from compilation_poplar_options of the IPUConfig, or "
-            "from POPLAR_ENGINE_OPTIONS.",
-        )
+    for message in engine_options.unrecognised(device.engine_options).values():
+        where = "It is in compilation_poplar_options of the IPUConfig or in POPLAR_ENGINE_OPTIONS."
+        raise tf_errors.InternalError(None, None, f"[Poplar][Compile engine] invalid_option: {message} {where}")
 
 
 def _configure(request: Any) -> Any:

@@ -7,7 +7,7 @@ engine options then in force, configuring the system its options, a call its arg
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tf_ipu_shim.runtime import log
@@ -17,16 +17,13 @@ _arguments: dict[str, Any] = {}
 _logged: set[str] = set()
 
 
-def note(options: Mapping[str, Any], misspelt: Mapping[str, str] | None = None) -> None:
+def note(options: Iterable[str]) -> None:
     """Logs options that were not logged before."""
     with _lock:
         new = [name for name in options if name not in _logged]
         _logged.update(new)
     if new:
         log.info(f"no effect on a simulated system: {', '.join(new)}")
-    for name, meant in (misspelt or {}).items():
-        if name in new:
-            log.warning(f"Nothing is known of the option {name}. Was {meant} meant?")
 
 
 def note_arguments(arguments: Mapping[str, Any]) -> None:

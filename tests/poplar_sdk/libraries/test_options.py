@@ -3,9 +3,9 @@
 import re
 
 import numpy
-import option_tables
 import pytest
 
+from tf_ipu_shim.poplar_sdk import option_tables
 from tf_ipu_shim.poplar_sdk.toolchain import sources
 
 pytestmark = pytest.mark.without_tensorflow

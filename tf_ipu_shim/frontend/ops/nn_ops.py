@@ -160,7 +160,7 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
             with planner_options.planner_scope(convolution=options):
                 results = inner(*args, **kwargs)
             _check_independent(graph.get_operations()[before:])
-            return planner_options.check_options(results, options)
+            return planner_options.check_options(results, options, library="multi_convolution")
 
         return multi_conv_wrapper
 

@@ -14,7 +14,7 @@ from tensorflow.compat.v2 import dtypes, nest
 from tensorflow.compat.v2 import errors as errors_impl
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.cycle_model import MatmulOptions, OptionError, planning
+from tf_ipu_shim.cycle_model import planning
 from tf_ipu_shim.frontend.tracing import ipu_compiler, tracing
 from tf_ipu_shim.memory_model.computations import planner_options
 from tf_ipu_shim.runtime import ignored_options
@@ -119,9 +119,9 @@ def record_ignored_options(call: str, options: Any, name: str = "options") -> No
         ignored_options.note_arguments({row: ignored})
 
 
-def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any:
-    """Makes a program fail that contains an op with invalid options."""
-    wrong = next((message for option in options if (message := _find_error(option)) is not None), None)
+def check_options(results: Any, *options: Mapping[str, Any] | str | None, library: str | None = None) -> Any:
+    """Makes a program fail that contains an op with invalid options, names among them if the library is given."""
+    wrong = next((message for option in options if (message := _find_error(option, library)) is not None), None)
     if wrong is None:
         return results
     if context.executing_eagerly():
@@ -142,17 +142,17 @@ def check_options(results: Any, *options: Mapping[str, Any] | str | None) -> Any
     return nest.pack_sequence_as(results, nest.flatten(fail(*flat)))
 
 
-def check_matmul_options(results: Any, operations: Sequence[Any], *received: Mapping[str, Mapping[str, Any]]) -> None:
-    """Makes a program fail whose matmuls have invalid options; without such matmuls the options are not read."""
+def check_read_options(results: Any, operations: Sequence[Any], *received: Mapping[str, Mapping[str, Any]]) -> None:
+    """Makes a program fail whose ops have invalid options; those of a library that has no op here are not read."""
     for options in received:
-        for opcode, opcode_options in options.items():
-            if _find_error(opcode_options) is not None and planner_options.has_matmuls(
-                opcode, _operand_dtypes(operations)
+        for library, library_options in options.items():
+            if _find_error(library_options, library) is not None and planner_options.reads_options(
+                library, _op_types(operations)
             ):
-                check_options(results, opcode_options)
+                check_options(results, library_options, library=library)
 
 
-def _operand_dtypes(operations: Sequence[Any]) -> Iterator[str]:
+def _op_types(operations: Sequence[Any]) -> Iterator[str]:
     nodes = [operation.node_def for operation in operations]
     library = {function.signature.name: function for function in operations[0].graph.as_graph_def().library.function}
     while nodes:
@@ -168,9 +168,5 @@ def _attach_check(tensor: Any, wrong: str) -> Any:
     return tensor
 
 
-def _find_error(options: Mapping[str, Any] | str | None) -> str | None:
-    try:
-        MatmulOptions().updated(parse_options(options) or {})  # "null" is none, too
-    except OptionError as error:
-        return str(error)
-    return None
+def _find_error(options: Mapping[str, Any] | str | None, library: str | None = None) -> str | None:
+    return planner_options.find_error(parse_options(options) or {}, library)  # "null" is none, too

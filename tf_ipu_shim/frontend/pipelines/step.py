@@ -79,7 +79,7 @@ class PipelineStep:
             stage_attribute = {vocabulary.STAGE_ATTRIBUTE: attr_value_pb2.AttrValue(i=stage_index)}
             with planner_options.planner_scope(**_matmul_options(options)), tracing.attribute_scope(stage_attribute):
                 outputs = self._run_stage(stage_index, stage, outputs, keywords)
-            self._check_products(bounds[-1], outputs, options, backward)
+            self._check_options(bounds[-1], outputs, options, backward)
             keywords = {}
             bounds.append(self._number_of_ops())
         self._operations = [output for output in outputs if isinstance(output, ops.Operation)]
@@ -90,11 +90,12 @@ class PipelineStep:
         self.footprint = measure_footprint(ops.get_default_graph(), bounds)
         self._feed_out(tensors)
 
-    def _check_products(self, first: int, outputs: list[Any], *options: PipelineStageOptions) -> None:
+    def _check_options(self, first: int, outputs: list[Any], *options: PipelineStageOptions) -> None:
         operations = ops.get_default_graph().get_operations()[first:]
         tensors = [value for value in outputs if tensor_util.is_tf_type(value)]
         read = options if self._arguments.optimizer_function is not None else options[:1]
-        planner_options.check_matmul_options(tensors, operations, *map(_matmul_options, read))
+        received = [{**_matmul_options(stage), "slice": stage.slice_options} for stage in read]
+        planner_options.check_read_options(tensors, operations, *received)
 
     @staticmethod
     def _number_of_ops() -> int:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tf_ipu_shim.machine.environment import reasons
 from tf_ipu_shim.machine.environment.effects import MEMORY, OUTPUT, RECORDED, RESULTS, OptionEffect
 
 ENVIRONMENT_VARIABLE = "POPLAR_ENGINE_OPTIONS"
 
-_UNKNOWN = "any `group.option` is taken: releases of Poplar differ in their options, and the others change nothing here"
+_UNKNOWN = (
+    "any `group.option` is accepted, as releases of Poplar differ in their options; a misspelt one is an error of the "
+    "program"
+)
 
 ALLOW_OUT_OF_MEMORY = "debug.allowOutOfMemory"
 INVALID_OPERATIONS = "debug.floatPointOpException"
@@ -144,31 +147,34 @@ def is_enabled(options: Mapping[str, str], name: str) -> bool:
     return options.get(name, "").lower() == "true"
 
 
-def likely_misspelt(options: Mapping[str, str]) -> dict[str, str]:
-    """Returns unknown options with the known option of nearly the same spelling.
+def unrecognised(options: Iterable[str]) -> dict[str, str]:
+    """Returns the options that no release of Poplar has, each with Poplar's error: misspelt, or without a group.
 
     Example:
-        >>> likely_misspelt({"debug.allowOutofMemory": "true"})
-        {'debug.allowOutofMemory': 'debug.allowOutOfMemory'}
+        >>> unrecognised(["debug.trace", "debug.trase", "some.other"])["debug.trase"]
+        "Unrecognised option 'debug.trase' of engines. Did you mean 'debug.trace'? If not, leave it out."
     """
-    by_lower = {name.lower(): name for name in KNOWN}
-    corrections = {}
+    messages = {}
     for name in options:
-        if name not in KNOWN:
-            near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.9)
-            if near:
-                corrections[name] = by_lower[near[0]]
-    return corrections
+        meant = None if name in KNOWN else _nearest(name)
+        if meant or not all(name.partition(".")):
+            advice = f"Did you mean '{meant}'?" if meant else "Use the name of one, such as 'debug.allowOutOfMemory'."
+            messages[name] = f"Unrecognised option '{name}' of engines. {advice} If not, leave it out."
+    return messages
 
 
-def unrecognised(options: Mapping[str, str]) -> list[str]:
-    """Returns the options that no Poplar has: each of its names has a group and a dot.
+def _nearest(name: str) -> str | None:
+    """Returns the option of nearly the same spelling, its group included or not."""
+    for part in (str.lower, _without_group):
+        known = {part(other): other for other in sorted(KNOWN)}
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.9)
+        if near:
+            return known[near[0]]
+    return None
 
-    Example:
-        >>> unrecognised({"debug.trace": "true", "trace": "true"})
-        ['trace']
-    """
-    return [name for name in options if not all(name.partition("."))]
+
+def _without_group(name: str) -> str:
+    return name.rpartition(".")[2].lower()
 
 
 def effects() -> tuple[OptionEffect, ...]:

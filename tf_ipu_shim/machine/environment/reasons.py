@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PRODUCTS = (
     "`partialsType`: float16 partials take half the bytes, and on Mk2 chips half the cycles. "
-    "`availableMemoryProportion`: a smaller one takes less temporary memory and more cycles. Others have no effect"
+    "`availableMemoryProportion`: a smaller one takes less temporary memory and more cycles"
 )
 """The effect of options of matmuls and convolutions."""
 PLANNING = "guides how PopLibs plans over tiles; XLA's CPU library computes here"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tensorflow.compat.v2 import errors
@@ -13,15 +13,18 @@ from tensorflow.compat.v2 import errors
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.cycle_model import MatmulOptions, OptionError
-from tf_ipu_shim.cycle_model.planning import PARTIALS
+from tf_ipu_shim.cycle_model.planning import ORIGIN, PARTIALS
+from tf_ipu_shim.poplar_sdk import library_options
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, xla_data_pb2
 
 _PARTIALS = {"F16": "half", "F32": "float"}
-_PRODUCTS = {
+_OPS = {
     "dot": re.compile("MatMul|Einsum|Dot|Popnn|Cholesky|Solve|Qr|Eig|Svd"),
     "convolution": re.compile("Conv"),
+    "pooling": re.compile("Pool"),
+    "slice": re.compile("^(Resource)?Gather(V2)?$"),
 }
-"""Ops that are or contain matmuls, keyed by XLA instruction."""
+"""Ops for which PopLibs reads options, by what it plans: the key is XLA's instruction for matmuls and convolutions."""
 
 
 class PlannerOptions(NamedTuple):
@@ -50,33 +53,51 @@ def planner_options_of(options: Any, request: ProgramRequest) -> PlannerOptions:
 
     Poplar reads the options of matmuls when it plans one: a program without convolutions runs with any for these.
     """
-    dot, convolution = options.matmul_options, options.convolution_options
+    for library, flags in (("pooling", options.pooling_options), ("slice", options.slice_options)):
+        _planning(flags, request, library)  # only checked: the model does not depend on them
     return PlannerOptions(
-        _planning(dot, request, "dot"),
-        _planning(convolution, request, "convolution"),
+        _planning(options.matmul_options, request, "dot"),
+        _planning(options.convolution_options, request, "convolution"),
         options.max_cross_replica_sum_buffer_size,
         options.max_all_gather_buffer_size,
         options.max_send_recv_cluster_size,
     )
 
 
-def _planning(flags: Iterable[Any], request: ProgramRequest, opcode: str) -> MatmulOptions:
-    try:
-        return MatmulOptions().updated({flag.option: flag.value for flag in flags})
-    except OptionError as error:
-        if has_matmuls(opcode, (node.op for function in request.library.values() for node in function.node_def)):
-            raise errors.InternalError(None, None, str(error)) from None
-        return MatmulOptions()
+def _planning(flags: Iterable[Any], request: ProgramRequest, library: str) -> MatmulOptions:
+    options = {flag.option: flag.value for flag in flags}
+    error = find_error(options, library)
+    if error is None:
+        return MatmulOptions().updated(options)
+    if reads_options(library, (node.op for function in request.library.values() for node in function.node_def)):
+        raise errors.InternalError(None, None, error)
+    return MatmulOptions()
 
 
-def has_matmuls(opcode: str, types: Iterable[str]) -> bool:
-    """Returns whether ops contain matmuls or convolutions, for which Poplar reads options.
+def find_error(options: Mapping[str, Any], library: str | None = None) -> str | None:
+    """Returns Poplar's error for a wrong value or, of a library whose names are known, an unknown name; None if valid.
 
     Example:
-        >>> has_matmuls("convolution", ["Relu", "Conv2D"]), has_matmuls("dot", ["Relu", "Conv2D"])
+        >>> find_error({"partialsType": "half"}, "pooling")[:75]
+        "[Poplar][Build graph] invalid_option: Unrecognised option 'partialsType' of"
+    """
+    if library is not None and (messages := library_options.unrecognised(library, options)):
+        return ORIGIN + next(iter(messages.values()))
+    try:
+        MatmulOptions().updated(options)
+    except OptionError as error:
+        return str(error)
+    return None
+
+
+def reads_options(library: str, types: Iterable[str]) -> bool:
+    """Returns whether ops contain some for which Poplar reads options of a library.
+
+    Example:
+        >>> reads_options("convolution", ["Relu", "Conv2D"]), reads_options("dot", ["Relu", "Conv2D"])
         (True, False)
     """
-    return any(_PRODUCTS[opcode].search(name) for name in types)
+    return any(_OPS[library].search(name) for name in types)
 
 
 Marks = dict[str, dict[str, Any]]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 import re
 
-SOURCES = pathlib.Path(__file__).resolve().parent.parent / "tf_ipu_shim" / "poplar_sdk" / "csrc"
+SOURCES = pathlib.Path(__file__).resolve().parent / "csrc"
 KINDS = ("Integer", "Decimal", "Fraction", "Text")
 """Words for any value of that kind."""
 _REASON = re.compile(r'constexpr const char\s*\*\s*(\w+)\s*=\s*((?:"[^"]*"\s*)+);')
@@ -37,7 +38,7 @@ def _rows(body: str, reasons: dict[str, str]) -> list[Option]:
 
 
 def read_with_titles() -> dict[str, tuple[str, list[Option]]]:
-    """The tables by name, each with the comment above it: the functions that take the options."""
+    """Returns the tables by name, each with the comment above it: the functions that accept the options."""
     texts = [path.read_text() for path in sorted(SOURCES.rglob("*option*.[ch]*"))]
     reasons = {name: _joined(text) for content in texts for name, text in _REASON.findall(content)}
     return {
@@ -47,6 +48,7 @@ def read_with_titles() -> dict[str, tuple[str, list[Option]]]:
     }
 
 
+@functools.cache
 def read() -> dict[str, list[Option]]:
-    """The options of each table by the table's name."""
+    """Returns the options of each table by the table's name."""
     return {name: rows for name, (_, rows) in read_with_titles().items()}

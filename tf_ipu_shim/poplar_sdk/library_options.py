@@ -1,0 +1,68 @@
+"""The options by which PopLibs plans convolutions, matmuls, poolings and slices, and the errors of unknown ones."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tf_ipu_shim.poplar_sdk import option_tables
+
+
+class Library(NamedTuple):
+    """A title for messages, and the names of the tables of `poputil/option_tables.hpp` with its options."""
+
+    title: str
+    tables: tuple[str, ...]
+
+
+LIBRARIES = {
+    "convolution": Library("convolutions", ("convolution_options",)),
+    "multi_convolution": Library("multi-convolutions", ("convolution_options", "multi_convolution_options")),
+    "dot": Library("matmuls", ("matmul_options",)),
+    "pooling": Library("poolings", ("pooling_options",)),
+    "slice": Library("slices", ("multi_slice_options", "slice_options")),
+}
+"""By what is planned: of convolutions and matmuls, XLA's instruction."""
+OF_CONFIGURATION = {
+    "convolutions.poplar_options": "convolution",
+    "matmuls.poplar_options": "dot",
+    "pooling.poplar_options": "pooling",
+    "slices.poplar_options": "slice",
+}
+"""What options of an `IPUConfig` plan."""
+
+
+@functools.cache
+def names(library: str) -> tuple[str, ...]:
+    """Returns the options of a library, in the order of its tables.
+
+    Example:
+        >>> names("pooling")
+        ('poolUseIntrospectiveMapping', 'optimizeForSpeed', 'useFloatPartialsWhereBeneficial')
+    """
+    tables = option_tables.read()
+    return tuple(option.name for table in LIBRARIES[library].tables for option in tables[table])
+
+
+def unrecognised(library: str, options: Iterable[str]) -> dict[str, str]:
+    """Returns the options that PopLibs does not have, each with Poplar's error.
+
+    Example:
+        >>> unrecognised("dot", ["partialsType", "partialType"])["partialType"]
+        "Unrecognised option 'partialType' of matmuls. Did you mean 'partialsType'? If not, leave the option out."
+    """
+    return {
+        name: f"Unrecognised option '{name}' of {LIBRARIES[library].title}. {_advice(library, str(name))}"
+        for name in options
+        if name not in names(library)
+    }
+
+
+def _advice(library: str, name: str) -> str:
+    by_lower = {known.lower(): known for known in names(library)}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    if near:
+        return f"Did you mean '{by_lower[near[0]]}'? If not, leave the option out."
+    return f"Use one of these: {', '.join(by_lower.values())}. Or leave the option out."
