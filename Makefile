@@ -19,7 +19,7 @@
 #   make coverage      writes docs/coverage*.md, the names that are emulated, and their table for `tf-ipu check --static`
 #   make options       writes docs/options*.md, the tables of what options change
 #   make reference     writes the pages of commands, environment variables and compatibility
-#   make facts         writes docs/facts.md from validation/facts.csv
+#   make facts         writes docs/reference/facts.md from validation/facts.csv
 #   make results       writes the pages of results in docs from the data in validation
 #   make site          builds the documentation site in build/site; a broken link or docstring ends it
 

@@ -1,4 +1,4 @@
-"""Writes docs/coverage*.md: which of Graphcore's public names this checkout emulates, in four pages.
+"""Writes docs/reference/names/coverage*.md: which of Graphcore's public names this checkout emulates, in four pages.
 
 python tools/generate_coverage.py          writes the pages
 python tools/generate_coverage.py --check  ends with status 1 if a page is out of date
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import generated_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "reference" / "names"
 HEADER = """# What is emulated
 
 The public names of Graphcore's TensorFlow in SDK 1.2 to 3.4, and whether this package has them. This page has the sums.
@@ -156,7 +156,7 @@ def era() -> list[str]:
         "| `libpvti` | SDK 1.2-3.4 | its tracepoints, graphs and heat maps are spans of TensorFlow's profiler |",
         "| `gcprofile` | SDK 1.2-2.1 | writes a report in our format |",
         "| `gcipuinfo` | SDK 1.2-3.4 | the simulated devices and their attributes; nothing is measured |",
-        "| `pva` | SDK 2.3-3.4 | opens the profiles that programs write here, not Poplar's ([Profiles](profiles.md)) |",
+        "| `pva` | SDK 2.3-3.4 | opens the profiles of programs here ([Profiles](../../how_to/measure/profiles.md)) |",
         "| `horovod.tensorflow` | SDK 1.2-3.4 | collectives, optimizers and hooks over the processes of a job |",
     ]
     lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import generated_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE, DATA = ROOT / "docs" / "facts.md", ROOT / "validation" / "facts.csv"
+PAGE, DATA = ROOT / "docs" / "reference" / "facts.md", ROOT / "validation" / "facts.csv"
 Row = dict[str, str]
 
 FIRST = """---
@@ -27,7 +27,7 @@ tags: [hardware, chip, gc200, bow]
 
 This page lists what is published about the real hardware and software: the figures that the models rest on, and the
 behaviour that is emulated. Each fact has its source. This project measured none of them. Computed and assumed figures
-say so. Code that rests on a fact names its section, as in `docs/facts.md, section "Chips"`.
+say so. Code that rests on a fact names its section, as in `docs/reference/facts.md, section "Chips"`.
 
 | source | meaning |
 |---|---|

@@ -1,4 +1,4 @@
-"""Writes docs/options*.md: what each option changes on simulated IPUs, in four pages by subject.
+"""Writes docs/reference/options/options*.md: what each option changes on simulated IPUs, in four pages by subject.
 
 python tools/generate_options.py          writes the pages
 python tools/generate_options.py --check  ends with status 1 if a page is out of date
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tf_ipu_shim.machine.environment.effects import OptionEffect
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "reference" / "options"
 HEADER = """---
 type: reference
 tags: [options, IPUConfig, flags, TF_POPLAR_FLAGS, POPLAR_ENGINE_OPTIONS, no effect]
@@ -37,7 +37,7 @@ An option without effect is checked as in Graphcore's software. It is listed in 
 functions of `ipu.utils` set the same options. Arguments that are not listed have their documented effect.
 `tests/house/test_arguments.py` finds exceptions. PopLibs' [other options](poplar_options.md) of convolutions and
 matmuls have no effect. A name that PopLibs does not have is an error of a program that reads it. Variables are in
-[Environment variables](environment_variables.md).
+[Environment variables](../environment_variables.md).
 
 """
 

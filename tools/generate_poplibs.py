@@ -1,4 +1,4 @@
-"""Writes docs/poplibs.md, the functions of PopLibs that there are or are missing, and docs/poplar_options.md.
+"""Writes poplibs.md, the functions of PopLibs that are there or missing, and poplar_options.md, in docs/reference.
 
 python tools/generate_poplibs.py          writes the page
 python tools/generate_poplibs.py --check  ends with status 1 if the page is out of date
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tf_ipu_shim" / "poplar_sdk"
 NAMES = PACKAGE / "poplibs_names.txt"
-PAGE = ROOT / "docs" / "poplibs.md"
-OPTIONS_PAGE = ROOT / "docs" / "poplar_options.md"
+PAGE = ROOT / "docs/reference/names/poplibs.md"
+OPTIONS_PAGE = ROOT / "docs/reference/options/poplar_options.md"
 _MACRO = re.compile(r"^#define \w+\([^)]*\)(?:.*\\\n)*.*\n", re.MULTILINE)
 LIBRARIES = ("poputil", "popops", "poplin", "popnn", "poprand", "popsparse", "popfloat", "gcl")
 

@@ -44,8 +44,8 @@ Options of `tf-ipu run`, `check` and `fit` come before the script's name. Everyt
 A script's own output goes to stderr if `--format` is not `text`, so that stdout has only the result. On a terminal
 verdicts are in colour, unless `NO_COLOR` is set, and rows of tables are cut to its width.
 
-`ipu_saved_model_cli convert` and `run` [convert SavedModels](saved_model_tool.md) and run them on IPUs. `show` and
-`scan` are TensorFlow's own. `ipu_saved_model_cli COMMAND -h` prints the options.
+`ipu_saved_model_cli convert` and `run` [convert SavedModels](../how_to/deploy/saved_model_tool.md) and run them on
+IPUs. `show` and `scan` are TensorFlow's own. `ipu_saved_model_cli COMMAND -h` prints the options.
 
 """
 VARIABLES = """---
@@ -181,12 +181,12 @@ def environment_variables() -> str:
 
     lines = ["## For users", "", *_variable_table(environment.SETTINGS, _setters())]
     lines += ["", "## For the processes of a job", "", "`poprun` sets these. Set them by hand for another launcher", ""]
-    lines[-2] += " ([Run on several machines](several_machines.md))."
+    lines[-2] += " ([Run on several machines](../how_to/distribute/several_machines.md))."
     lines += _variable_table(environment.JOB_VARIABLES, {})
     lines += ["", "## Of Graphcore's SDK and TensorFlow", ""]
     others = {
-        "TF_POPLAR_FLAGS": "flags of the SDK ([Options](options.md))",
-        "POPLAR_ENGINE_OPTIONS": "engine options of Poplar in JSON ([Options](options.md))",
+        "TF_POPLAR_FLAGS": "flags of the SDK ([Options](options/options.md))",
+        "POPLAR_ENGINE_OPTIONS": "engine options of Poplar in JSON ([Options](options/options.md))",
         **env.TENSORFLOW,
     }
     lines += table(["variable", "meaning"], [[f"`{name}`", what] for name, what in others.items()])
@@ -267,7 +267,7 @@ def compatibility() -> str:
         "",
         f"Releases {'.'.join(map(str, sdk.OLDEST))} to {'.'.join(map(str, sdk.NEWEST))} are emulated. The default is "
         f"{'.'.join(map(str, sdk.NEWEST))}. The names of TensorFlow 1.15 and 2.1 to 2.6 in these releases work on the "
-        "installed TensorFlow. [Choose a system and an SDK](choose_system_and_sdk.md) says how.",
+        "installed TensorFlow. [Choose a system and an SDK](../how_to/run/choose_system_and_sdk.md) says how.",
         "",
         "## IPU systems",
         "",
@@ -308,10 +308,10 @@ def patches() -> str:
 
 
 PAGES = {
-    ROOT / "docs" / "patches.md": patches,
-    ROOT / "docs" / "command_line.md": command_line,
-    ROOT / "docs" / "environment_variables.md": environment_variables,
-    ROOT / "docs" / "compatibility.md": compatibility,
+    ROOT / "docs/contributing/patches.md": patches,
+    ROOT / "docs/reference/command_line.md": command_line,
+    ROOT / "docs/reference/environment_variables.md": environment_variables,
+    ROOT / "docs/start/compatibility.md": compatibility,
 }
 
 

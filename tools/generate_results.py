@@ -38,7 +38,7 @@ make results
 {measured} of {rows} figures have a target, and {met} of these meet it. Figures are medians with their quartiles in
 brackets. Both sides are checked for equal outputs before they are timed, if they have outputs. Machine: {machines}.
 Date, command and commit of each figure are in `validation/benchmarks.csv`; the analysis of causes is in
-`validation/findings.csv`. [Make programs fast](performance.md) says what to do.
+`validation/findings.csv`. [Make programs fast](../how_to/run/performance.md) says what to do.
 
 """
 
@@ -50,7 +50,7 @@ Graphcore's applications and third-party programs that were run on simulated IPU
 tf-ipu check train.py --steps 1
 ```
 
-This command checks your own script ([Check a script](porting_report.md)).
+This command checks your own script ([Check a script](../how_to/port/porting_report.md)).
 Of {count} programs: {summary}.
 
 - **passes**: trains, infers or exports to its end, unchanged unless the last column says otherwise.
@@ -61,7 +61,7 @@ Of {count} programs: {summary}.
 - **not run**: a package was not installed.
 
 Commands, versions, dates and complete results are in `validation/programs.csv`.
-[Find why a program cannot run](unsupported_programs.md) explains the causes.
+[Find why a program cannot run](../how_to/port/unsupported_programs.md) explains the causes.
 
 """
 
@@ -74,7 +74,8 @@ this repository runs them.
 kit run fork --select unit --verdict core --tree tf/r2.6-3.4
 ```
 
-[Run Graphcore's tests](run_conformance.md) has the commands. Tests of kind "core" need no hardware or profile.
+[Run Graphcore's tests](../contributing/run_conformance.md) has the commands. Tests of kind "core" need no hardware
+or profile.
 Those of kind "hw" need hardware at Graphcore; here they run on simulated IPUs. "report" tests read a profile. A file
 that cannot be imported counts as one failed test, and a timeout as a failure. Skipped tests are left out. Rows with the
 same name are runs of different sets of files.
@@ -83,7 +84,7 @@ Dates and commands are in `validation/conformance.csv` and `conformance_runs.csv
 `conformance_failures.csv`; `conformance_causes.csv` has causes with counts of earlier runs. Tests that read a profile
 fail where it has other bytes or names, as Poplar's layouts are not published: `profile_deviations.csv` has the ratios.
 Comparisons with the wheels of TensorFlow 1.15 and 2.6 are in `legacy_comparison.csv`. [Find why a program cannot
-run](unsupported_programs.md) explains the causes.
+run](../how_to/port/unsupported_programs.md) explains the causes.
 
 """
 
@@ -101,7 +102,7 @@ make results
 was not counted. The newest runs come first.
 
 Dates, commands and remarks are in `validation/soak.csv` and `validation/soak_runs.csv`. Outcomes of all ops are in
-`validation/op_comparison.csv`. [Soak-test a change](reliability.md) explains the kinds.
+`validation/op_comparison.csv`. [Soak-test a change](../contributing/reliability.md) explains the kinds.
 
 """
 
@@ -120,7 +121,7 @@ too slow. Only rows that judge the model are listed; `validation/published.csv` 
 Control flow and copies between iterations are not modelled, which explains most of the difference of recurrent
 networks. Training programs follow Graphcore's examples, with SGD instead of LAMB and without dropout. The rows of 256
 IPUs were known when the latency of a gateway was calibrated, so they are not a blind test. [Cycle
-model](machine_model.md) says what is modelled.
+model](../explanation/machine_model.md) says what is modelled.
 
 """
 
@@ -259,11 +260,11 @@ def soak() -> str:
 
 
 PAGES = {
-    ROOT / "docs" / "applications.md": applications,
-    ROOT / "docs" / "benchmarks.md": benchmarks,
-    ROOT / "docs" / "conformance.md": conformance,
-    ROOT / "docs" / "soak.md": soak,
-    ROOT / "docs" / "accuracy.md": accuracy,
+    ROOT / "docs/results/applications.md": applications,
+    ROOT / "docs/results/benchmarks.md": benchmarks,
+    ROOT / "docs/results/conformance.md": conformance,
+    ROOT / "docs/results/soak.md": soak,
+    ROOT / "docs/results/accuracy.md": accuracy,
 }
 
 

@@ -6,6 +6,8 @@ import argparse
 import pathlib
 from collections.abc import Callable, Mapping
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
 
 def write_or_check(path: pathlib.Path, page: Callable[[], str], about: str | None, target: str) -> int:
     """Writes a page, or with `--check` says whether it is up to date; returns the exit status.
@@ -31,6 +33,6 @@ def write_or_check_all(pages: Mapping[pathlib.Path, Callable[[], str]], about: s
             path.write_text(text)
             continue
         current = path.exists() and path.read_text() == text
-        print(f"docs/{path.name} is {'up to date' if current else f'out of date: run make {target}'}")
+        print(f"{path.relative_to(ROOT)} is {'up to date' if current else f'out of date: run make {target}'}")
         status = status if current else 1
     return status

@@ -1,7 +1,7 @@
-"""Draws `docs/profile_page.png`: the page of a profile, as Chromium shows it.
+"""Draws `docs/how_to/measure/profile_page.png`: the page of a profile, as Chromium shows it.
 
     python tutorials/reading_a_profile.py --keep DIR
-    python tools/page_picture.py DIR/tf_report__*train*/profile.pop docs/profile_page.png
+    python tools/page_picture.py DIR/tf_report__*train*/profile.pop docs/how_to/measure/profile_page.png
 
 Needs Chromium (`CHROMIUM` names it if it is not `chromium`). No network is used.
 """

@@ -1,1 +1,1 @@
-"""Scripts whose throughput on real IPUs is published, for `tf-ipu fit`: rows of `docs/machine_model.md`."""
+"""Scripts whose throughput on real IPUs is published, for `tf-ipu fit`: rows of `docs/explanation/machine_model.md`."""

@@ -1,4 +1,4 @@
-"""`tf-ipu info` against the published listings of `gc-info`: docs/facts.md, section "Device listings"."""
+"""`tf-ipu info` against the published listings of `gc-info`: docs/reference/facts.md, section "Device listings"."""
 
 import json
 import os

@@ -166,7 +166,7 @@ def test_a_product_that_no_plan_fits_takes_the_least_memory():
 
 
 def test_dense_layer_of_a_published_report():
-    """Graphcore's own tests note 8,700 cycles for it, estimated at compile time (docs/machine_model.md)."""
+    """Graphcore's own tests note 8,700 cycles for it, estimated at compile time (docs/explanation/machine_model.md)."""
     ours = sum(phase.cycles for phase in phases_of(Computation("product", "", MatmulSizes(1, 16, 4096, 1024)), GC200))
     assert 8700 / 2 <= ours <= 8700 * 2
 

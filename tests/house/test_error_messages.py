@@ -1,6 +1,6 @@
 """Every message of an error that we raise: what is wrong and what to do, in sentences a user of the package can follow.
 
-`docs/errors.md` has those that users met first, with cause and fix; each of its phrases is in the code.
+`docs/reference/errors.md` has those that users met first, with cause and fix; each of its phrases is in the code.
 """
 
 import ast
@@ -94,7 +94,7 @@ def test_messages_are_short():
 
 
 def test_the_page_of_errors_is_about_errors_that_there_are():
-    page = (ROOT / "docs" / "errors.md").read_text()
+    page = (ROOT / "docs/reference/errors.md").read_text()
     phrases = re.findall(r"^### `(.+)`$", page, re.M)
     assert len(phrases) >= 12
     sources = "".join(re.sub(r'"\s*\n\s*f?"', "", path.read_text()) for path in PACKAGE.rglob("*.py"))

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.without_tensorflow
 CONFIGURATION = configparser.ConfigParser()
 CONFIGURATION.read(ROOT / "setup.cfg")
 MAKEFILE = (ROOT / "Makefile").read_text()
-PAGE = (ROOT / "docs" / "compatibility.md").read_text()
+PAGE = (ROOT / "docs/start/compatibility.md").read_text()
 PYTHONS = [minor for minor in re.findall(r"Python :: 3\.(\d+)", CONFIGURATION["metadata"]["classifiers"])]
 
 
@@ -60,5 +60,5 @@ def test_python_versions_agree():
     first, last = doctor.PYTHONS
     assert [str(first[1]), str(last[1])] == [PYTHONS[0], PYTHONS[-1]]
     assert f"Python 3.{PYTHONS[0]} to 3.{PYTHONS[-1]}" in PAGE
-    assert f"Python 3.{PYTHONS[0]} to 3.{PYTHONS[-1]}" in (ROOT / "docs" / "installation.md").read_text()
+    assert f"Python 3.{PYTHONS[0]} to 3.{PYTHONS[-1]}" in (ROOT / "docs/start/installation.md").read_text()
     assert CONFIGURATION["options"]["python_requires"] == f">=3.{PYTHONS[0]}"

@@ -1,4 +1,4 @@
-"""Chip figures against the published ones: docs/facts.md, section "Chips"."""
+"""Chip figures against the published ones: docs/reference/facts.md, section "Chips"."""
 
 import dataclasses
 

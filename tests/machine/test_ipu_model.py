@@ -1,4 +1,4 @@
-"""Which chip a configuration means: docs/facts.md, section "IPU Model"."""
+"""Which chip a configuration means: docs/reference/facts.md, section "IPU Model"."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Links and syncs against the figures of Graphcore's multi-IPU model: docs/facts.md, section "Links and syncs"."""
+"""Links and syncs against Graphcore's multi-IPU model: docs/reference/facts.md, section "Links and syncs"."""
 
 import collections
 import itertools

@@ -101,7 +101,7 @@ def test_half_sums_never_take_longer(product, proportion):
     single, half = (plan_matmul(*product, is_half, proportion) for is_half in (False, True))
     assume(single.temporary_bytes <= proportion * product[0].bytes_per_tile)
     # A vector of half sums takes a worker two cycles more to add up, and is twice as long. Only where a worker has one
-    # vector already is nothing saved: docs/facts.md, section "Planning formulas".
+    # vector already is nothing saved: docs/reference/facts.md, section "Planning formulas".
     others, workers = single.split[3] - 1, product[0].worker_contexts
     sums = single.received_bytes // (FLOAT32 * others) if others else 0
     longer = 2 * workers if 0 < sums <= workers * VECTOR_OF_FLOAT32 else 0

@@ -1,4 +1,4 @@
-"""`TF_POPLAR_FLAGS`: docs/facts.md, section "TF_POPLAR_FLAGS"."""
+"""`TF_POPLAR_FLAGS`: docs/reference/facts.md, section "TF_POPLAR_FLAGS"."""
 
 import dataclasses
 import shlex

@@ -1,4 +1,4 @@
-"""Device ids and orders against the published listings: docs/facts.md, section "Device ids"."""
+"""Device ids and orders against the published listings: docs/reference/facts.md, section "Device ids"."""
 
 import pytest
 from hypothesis import given

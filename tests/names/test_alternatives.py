@@ -9,8 +9,8 @@ from tf_ipu_shim.names import alternatives, finder, graphcore_names, unsupported
 
 pytestmark = pytest.mark.without_tensorflow
 
-COVERAGE = (ROOT / "docs" / "coverage.md").read_text()
-ROWS = "".join((ROOT / "docs" / f"coverage_{part}.md").read_text() for part in ("ipu", "keras"))
+COVERAGE = (ROOT / "docs/reference/names/coverage.md").read_text()
+ROWS = "".join((ROOT / f"docs/reference/names/coverage_{part}.md").read_text() for part in ("ipu", "keras"))
 ROW = re.compile(r"^\| `(?P<module>[\w.]+)` \|.*\| (?P<missing>[^|]+) \|$", re.M)
 
 

@@ -10,7 +10,7 @@ from checkout import ROOT
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.without_tensorflow]
 
-PAGE = (ROOT / "docs" / "run_codelets.md").read_text()
+PAGE = (ROOT / "docs/how_to/deploy/run_codelets.md").read_text()
 CPP = re.findall(r"```cpp\n(.*?)```", PAGE, re.S)
 SUMS = 0.5 * np.arange(400).reshape(4, 100).sum(1)
 

@@ -7,7 +7,7 @@ from checkout import ROOT
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version, pytest.mark.slow]
 
-PAGE = (ROOT / "docs" / "migrate.md").read_text()
+PAGE = (ROOT / "docs/start/migrate.md").read_text()
 SCRIPTS = re.findall(r"`(\w+\.py)` trains .*?```python\n(.*?)```", PAGE, re.S)
 
 

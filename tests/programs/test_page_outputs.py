@@ -13,7 +13,7 @@ from checkout import ROOT
 
 SCRIPTS = pathlib.Path(__file__).parent / "page_scripts"
 # Pages that are checked with each change; the others take longer.
-IN_CI = (ROOT / "README.md", ROOT / "docs" / "first_script.md")
+IN_CI = (ROOT / "README.md", ROOT / "docs/start/first_script.md")
 # Its command builds Poplar's libraries at first use and says so: they are built before.
 NEEDS_LIBRARIES = "custom_op.md"
 BUILD_LIBRARIES = "python -c 'from tf_ipu_shim.poplar_sdk import toolchain; toolchain.build_libraries()'"

@@ -1,7 +1,7 @@
 """`pva`: Graphcore's profile-reading library, over the profiles that programs write here.
 
-Its object model, as scripts use it; the figures are the cycle model's (`docs/machine_model.md`). Attributes that these
-profiles do not have raise an error. Files of Poplar's own profiler are not read.
+Its object model, as scripts use it; the figures are the cycle model's (`docs/explanation/machine_model.md`). Attributes
+that these profiles do not have raise an error. Files of Poplar's own profiler are not read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] 
     Source: `pva.openReport`.
 
     Example:
-        >>> openReport("reports/train/profile.pop")  # what it gives is in docs/profile_format.md
+        >>> openReport("reports/train/profile.pop")  # what it gives is in docs/reference/profile_format.md
         Traceback (most recent call last):
         FileNotFoundError: There is no profile 'reports/train/profile.pop'...
     """

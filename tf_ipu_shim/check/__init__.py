@@ -1,4 +1,4 @@
-"""The porting report: how each IPU call of a script is handled. See `docs/porting_report.md`."""
+"""The porting report: how each IPU call of a script is handled. See `docs/how_to/port/porting_report.md`."""
 
 from __future__ import annotations
 

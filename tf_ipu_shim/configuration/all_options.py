@@ -1,4 +1,4 @@
-"""Lists everything a script can set, and the effect of each entry (`docs/options.md`)."""
+"""Lists everything a script can set, and the effect of each entry (`docs/reference/options/options.md`)."""
 
 from __future__ import annotations
 

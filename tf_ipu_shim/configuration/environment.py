@@ -1,4 +1,4 @@
-"""Lists this project's environment variables and checks their values (`tf-ipu env`, `docs/environment_variables.md`).
+"""Lists and checks this project's environment variables (`tf-ipu env`, `docs/reference/environment_variables.md`).
 
 Each is read if it is needed; `tests/cli/test_environment.py` finds one that is read and not in this table.
 """

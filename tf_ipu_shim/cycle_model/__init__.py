@@ -17,7 +17,7 @@ io_overlap    feed copies that overlap with an iteration
 bars          error bars by what limits a program
 timeline      when each part of a program begins, and which IPU waits for which
 
-`docs/machine_model.md` has the sources, and compares them with published figures.
+`docs/explanation/machine_model.md` has the sources, and compares them with published figures.
 """
 
 from __future__ import annotations

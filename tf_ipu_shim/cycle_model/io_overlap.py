@@ -24,7 +24,7 @@ def overlaps(sync_point: SyncPoint, steps: Iterable[Step], is_alone: bool) -> bo
 
     That is published of programs of one IPU and of pipelines under Grouped; it takes two iterations, known to come.
 
-    Source: docs/facts.md, section "I/O tiles".
+    Source: docs/reference/facts.md, section "I/O tiles".
     """
     if (
         sync_point.branches

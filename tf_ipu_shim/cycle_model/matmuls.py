@@ -16,7 +16,7 @@ from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION, REARRANGED, Ope
 from tf_ipu_shim.machine.chips import ChipSpec
 
 SYNC_CYCLES = 126
-"""A sync of the tiles of one IPU, before each exchange. Source: docs/facts.md, section "Host traffic and syncs"."""
+"""A sync of an IPU's tiles, before each exchange. Source: docs/reference/facts.md, section "Host traffic and syncs"."""
 
 LEAST_LOAD_BYTES = 8
 """The smallest load of the units: two elements of fp32, four of fp16, eight of fp8."""
@@ -225,7 +225,7 @@ def _temporaries(plan: MatmulPlan) -> int:
 def _in_group(inner: int, units: int, element_bytes: int) -> int:
     """Returns the adjacent elements of the summed axis: as many as the units take, or a part.
 
-    Source: docs/facts.md, section "Planning formulas": an input group divides what the units take.
+    Source: docs/reference/facts.md, section "Planning formulas": an input group divides what the units take.
     """
     least = max(1, LEAST_LOAD_BYTES // min(element_bytes, 4))
     wanted = min(max(inner, least), units)

@@ -28,7 +28,7 @@ from tf_ipu_shim.cycle_model.sizes import (
 from tf_ipu_shim.machine.chips import ChipSpec
 
 HOST_SYNC_SECONDS = 0.363e-6
-"""A sync with the host. Source: docs/facts.md, section "Host traffic and syncs", 4095 of them."""
+"""A sync with the host. Source: docs/reference/facts.md, section "Host traffic and syncs", 4095 of them."""
 
 
 def phases_of(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:

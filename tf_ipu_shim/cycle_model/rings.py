@@ -5,7 +5,7 @@ bytes. The data goes round in one direction, half in each, or all in both until 
 first compute their own sums, each replica a part of them. They then add these parts over the gateways, as in GCL's
 collectives of three phases.
 
-Source: docs/facts.md, section "Collectives".
+Source: docs/reference/facts.md, section "Collectives".
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDev
     The schedule goes to stderr. The tensor map is the file `MODULE.tensor_map.json` of the directory, which is made;
     one that cannot be written is a line in the log.
 
-    Source: docs/facts.md, section "TF_POPLAR_FLAGS".
+    Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
     """
     if not is_requested() or request.single_op or not needs_engine(request, program):
         return

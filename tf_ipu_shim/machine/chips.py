@@ -11,8 +11,8 @@ class ChipSpec:
     """The hardware figures of one IPU: memory, clock, arithmetic and exchange rates, per tile unless they say
     otherwise.
 
-    Source: docs/facts.md, section "Chips". `fp16_fp32` means half-precision inputs with single-precision partial sums.
-    Memory, tiles and names are in use; the rates are for the cycles of the cycle model.
+    Source: docs/reference/facts.md, section "Chips". `fp16_fp32` means half-precision inputs with single-precision
+    partial sums. Memory, tiles and names are in use; the rates are for the cycles of the cycle model.
 
     Example:
         >>> CHIPS["gc200"].total_bytes == 1472 * 624 * 1024
@@ -66,7 +66,7 @@ class ChipSpec:
     host_bytes_per_second: float = 44e9 / 8
     """Rate between the host and one IPU in one direction, on the board that has the chip: here an M2000 or Bow-2000.
 
-    Source: docs/facts.md, section "Host traffic and syncs".
+    Source: docs/reference/facts.md, section "Host traffic and syncs".
     """
 
     @property
@@ -163,7 +163,7 @@ def for_target(version: str) -> ChipSpec:
 
     Bow shares its target version with the GC200, which is the one this returns.
 
-    Source: docs/facts.md, section "Chips", first row of the table.
+    Source: docs/reference/facts.md, section "Chips", first row of the table.
 
     Example:
         >>> for_target("ipu1").name

@@ -34,7 +34,7 @@ class PoplarDevice:
 def enumerate_devices(order: Sequence[int]) -> tuple[PoplarDevice, ...]:
     """Lists the devices of a server: single IPUs, then pairs, fours and so on up to all of them.
 
-    Source: docs/facts.md, section "Device ids".
+    Source: docs/reference/facts.md, section "Device ids".
 
     Example:
         >>> enumerate_devices(EIGHT_CARDS)[24].ipus

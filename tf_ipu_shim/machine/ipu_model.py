@@ -15,7 +15,7 @@ def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", ti
     On IPUs it is the system's own, whatever `ipu_model` says. On the IPU Model (`--use_ipu_model`) it is the one of
     `ipu_model.version`, with as many tiles as `ipu_model.tiles_per_ipu` asks for, else `--ipu_model_tiles`, else all.
 
-    Source: docs/facts.md, section "IPU Model".
+    Source: docs/reference/facts.md, section "IPU Model".
 
     Example:
         >>> chip_for(chips.CHIPS["bow"], PoplarFlags(use_ipu_model=True), tiles_per_ipu=16).tiles

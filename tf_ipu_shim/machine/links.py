@@ -8,7 +8,7 @@ These are estimates. Bandwidths and the latency of a sync are those of Graphcore
 bandwidth of a gateway is from the data sheet; its latency is calibrated. That data is held up at a link as long as a
 sync is, is our assumption. The ring that pods can close between the ends of the ladder is not modelled.
 
-Source: docs/facts.md, section "Links and syncs".
+Source: docs/reference/facts.md, section "Links and syncs".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IPUS_OF_GATEWAY = 4
 GATEWAY_BYTES_PER_SECOND = 2 * 100e9 / 8
 """The rate of a gateway's two links in one direction."""
 GATEWAY_LATENCY_SECONDS = 1.88e-6
-"""Time a signal takes from gateway to gateway: not published, but calibrated by one row of docs/machine_model.md."""
+"""From gateway to gateway: not published, but calibrated by one row of docs/explanation/machine_model.md."""
 
 
 def round_up_to_ladders(num_ipus: int) -> int:

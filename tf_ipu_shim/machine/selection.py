@@ -12,7 +12,7 @@ ORDERS = ("AUTO", "ZIGZAG", "SNAKE", "HOOF")
 def shard_order(num_ipus: int, order: str = "AUTO", *, pipelined: bool = False) -> tuple[int, ...]:
     """Places in a device (its DNC ids) by shard index.
 
-    Source: docs/facts.md, section "Order of shards".
+    Source: docs/reference/facts.md, section "Order of shards".
 
     Example:
         >>> shard_order(8, "HOOF")
@@ -38,7 +38,7 @@ def ipus_of_replica(shards: int, num_ipus: int) -> int:
     A power of two of them, as devices have: a program of three shards leaves an IPU idle. As many as there are shards
     where that divides the device, which the IPU model allows.
 
-    Source: docs/facts.md, section "Order of shards".
+    Source: docs/reference/facts.md, section "Order of shards".
 
     Example:
         >>> ipus_of_replica(3, 8), ipus_of_replica(3, 6)

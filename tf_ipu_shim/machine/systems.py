@@ -20,8 +20,8 @@ DEFAULT = "ipu16"
 class System:
     """A simulated server: its chips, and the list of devices that Poplar would offer on it.
 
-    Source: docs/facts.md, section "Device ids"; for what is in which machine,
-    docs/facts.md, section "Chips".
+    Source: docs/reference/facts.md, section "Device ids"; for what is in which machine,
+    docs/reference/facts.md, section "Chips".
 
     Example:
         >>> named("ipu16").devices_with(4)[0].id

@@ -231,7 +231,7 @@ def _with_recommendations(
 def store_plan(request: ProgramRequest, device: IpuDevice, plan: MemoryPlan | None, cache: str = "") -> None:
     """Stores a program's plan, if programs are planned, and refuses the program if it does not fit.
 
-    Source: docs/facts.md, section "Out of memory".
+    Source: docs/reference/facts.md, section "Out of memory".
     """
     if plan is None or not enabled():
         return

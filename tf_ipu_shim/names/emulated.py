@@ -1,4 +1,4 @@
-"""Determines whether a Graphcore name is emulated, for `docs/coverage.md` and `tf-ipu check`.
+"""Determines whether a Graphcore name is emulated, for `docs/reference/names/coverage.md` and `tf-ipu check`.
 
 If TensorFlow is loaded, the modules themselves answer, else a table of them (`emulated_table`).
 """

@@ -28,7 +28,8 @@ def describe_absence(fullname: str, releases: str) -> str:
         return f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it: {reason}"
     return (
         f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it yet. "
-        "docs/coverage.md in the project's sources lists the emulated names. CONTRIBUTING.md there says how to add one."
+        "docs/reference/names/coverage.md in the project's sources lists the emulated names. CONTRIBUTING.md there "
+        "says how to add one."
     )
 
 

@@ -11,5 +11,5 @@ page           a profile as a page of HTML; page.html is its frame
 pva            libpva's object model over it
 event_reports  what trace events of SDKs up to 2.3 tell of it
 
-`docs/profile_format.md` describes the file.
+`docs/reference/profile_format.md` describes the file.
 """

@@ -15,7 +15,7 @@ OWN = "tf_ipu_shim"
 def make_graph_report(profile: Profile) -> dict[str, Any]:
     """Reports a program's structure and memory.
 
-    Source: docs/facts.md, section "Profiles": keys that published scripts read.
+    Source: docs/reference/facts.md, section "Profiles": keys that published scripts read.
     """
     facts = parse_facts(profile)
     compilation = Compilation(profile, facts)
@@ -48,7 +48,7 @@ def make_graph_report(profile: Profile) -> dict[str, Any]:
 def make_execution_report(profile: Profile) -> dict[str, Any]:
     """Reports the modelled cycles of a program's run.
 
-    Source: docs/facts.md, section "Profiles".
+    Source: docs/reference/facts.md, section "Profiles".
     """
     facts = parse_facts(profile)
     return {

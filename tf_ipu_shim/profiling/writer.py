@@ -29,7 +29,7 @@ _TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
 def make_profile_folder(directory: pathlib.Path, program: str) -> pathlib.Path:
     """Makes a folder for a program's profile: `tf_report__<time>__<process>__<program>`.
 
-    Source: docs/facts.md, section "Profiles".
+    Source: docs/reference/facts.md, section "Profiles".
 
     Example:
         >>> import tempfile

@@ -6,8 +6,8 @@ markers:  `ipu_system("pod4")`, `ipu_chip("bow")` choose the simulated machine f
           the releases that a test is for
 options:  `--ipu-report` (a table of the memory of each test), `--ipu-write-baselines`
 A failed test that ran programs shows the memory report, and its traceback leaves out this package. Workers of
-pytest-xdist have a machine each. TensorFlow is imported by the first fixture that needs it. `docs/testing.md` shows
-tests.
+pytest-xdist have a machine each. TensorFlow is imported by the first fixture that needs it.
+`docs/how_to/test/testing.md` shows tests.
 """
 
 from __future__ import annotations

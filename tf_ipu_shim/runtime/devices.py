@@ -43,7 +43,7 @@ def configure(options: Any) -> None:
 
     An equal configuration that is active already stays as it is.
 
-    Source: `tensorflow.compiler.plugin.poplar` (C++ driver), docs/facts.md, section "Choosing and attaching
+    Source: `tensorflow.compiler.plugin.poplar` (C++ driver), docs/reference/facts.md, section "Choosing and attaching
         devices".
 
     Example:

@@ -21,7 +21,7 @@ class FloatCheck(enum.IntFlag):
 def float_checks(behaviour: Any, engine: Mapping[str, str]) -> FloatCheck:
     """Returns the checks that a configuration asks for.
 
-    Source: docs/facts.md, section "POPLAR_ENGINE_OPTIONS".
+    Source: docs/reference/facts.md, section "POPLAR_ENGINE_OPTIONS".
 
     Example:
         >>> from tf_ipu_shim.messages import config_pb2

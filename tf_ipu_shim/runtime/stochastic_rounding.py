@@ -23,7 +23,7 @@ class Rounding(enum.IntFlag):
 def rounding(options: Any, engine: Mapping[str, str]) -> Rounding:
     """Returns the rounding that a configuration asks for.
 
-    Source: docs/facts.md, section "Stochastic rounding".
+    Source: docs/reference/facts.md, section "Stochastic rounding".
 
     Example:
         >>> options = config_pb2.IpuOptions(enable_experimental_prng_stability=True)

@@ -1,4 +1,4 @@
-"""Assertions on the memory of a script's programs, for any test framework. See `docs/testing.md`.
+"""Assertions on the memory of a script's programs, for any test framework. See `docs/how_to/test/testing.md`.
 
 They look at the programs that this process has lowered under its last configuration, in modelled bytes: the same on
 every machine. The fixtures of the pytest plugin forget what other tests ran.

@@ -12,7 +12,7 @@ from prose.passages import ROOT, Finding
 FIRST_SCREEN, LONGEST_PAGE, LONGEST_LINE = 25, 2000, 120
 _BESIDE_DOCS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 _RECORDS = ("CHANGELOG.md",)  # pages that tell what happened in which release
-_GENERATED = re.compile(r'"(\w+\.md)"')
+_GENERATED = re.compile(r'"(?:[\w/]+/)?(\w+\.md)"')
 
 
 def hand_written() -> list[pathlib.Path]:

@@ -19,7 +19,7 @@ _RECORD = re.compile(
     r"|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,8}\b|\bwith a load\b|\bload \d"
 )
 _FIGURE = re.compile(r"(?<![\w.])\d[\d,.]*( to \d[\d,.]*)? (ms|us|s|seconds|minutes|GB|MB|%|per cent)(?![\w/])")
-_PAGE_AS_CODE = re.compile(r"`docs/[a-z_]+\.md`")
+_PAGE_AS_CODE = re.compile(r"`docs/[a-z_/]+\.md`")
 _CODE = re.compile(r"``[^`]+``|`[^`]+`")
 _LINK_TARGET = re.compile(r"\]\([^)]*\)")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import pathlib
+import posixpath
 import sys
 from typing import Any
 
@@ -71,7 +72,7 @@ OWN = {
     ),
 }
 """Title of a page of the package's own names -> its path, what it is for, an example, and the objects on it."""
-_FOLDER = "reference"
+_FOLDER = "reference/api"
 _HEADINGS = "{show_root_heading: true, show_root_toc_entry: true, show_root_full_path: false}"
 
 
@@ -98,13 +99,14 @@ def pages() -> dict[str, str]:
     return found
 
 
-def listing() -> str:
-    """Links to all pages, for the index of the reference."""
-    lines = [f"- [{title}]({page}): {purpose}" for title, (page, purpose, *_) in OWN.items()]
+def listing(folder: str) -> str:
+    """Links to all pages, for the index in a folder."""
+    base = posixpath.relpath(_FOLDER, folder)
+    lines = [f"- [{title}]({base}/{page}): {purpose}" for title, (page, purpose, *_) in OWN.items()]
     modules = sorted(_modules())
     for package in PACKAGES:
         own = [name for name in modules if f"{name}.".startswith(f"{package}.")]
-        links = ", ".join(f"[{name.removeprefix(f'{package}.')}]({name}.md)" for name in own)
+        links = ", ".join(f"[{name.removeprefix(f'{package}.')}]({base}/{name}.md)" for name in own)
         lines += ["", f"`{package}`: {links}"]
     return "\n".join(lines)
 

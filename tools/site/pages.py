@@ -29,14 +29,16 @@ SECTIONS = {
 }
 """Section of the navigation -> its index page, and what that says first."""
 LESS_IN_SEARCH = {
-    **dict.fromkeys(("applications.md", "benchmarks.md", "conformance.md", "soak.md", "CHANGELOG.md"), 0.2),
-    **dict.fromkeys(("all_errors.md", "reliability.md", "run_conformance.md", "patches.md", "accuracy.md"), 0.3),
-    **dict.fromkeys((f"coverage{part}.md" for part in ("", "_ipu", "_keras", "_older")), 0.3),
-    **dict.fromkeys(("architecture.md", "compiler.md", "plugin.md"), 0.3),
-    **dict.fromkeys((index for index, _ in SECTIONS.values()), 0.2),
+    "reference/api/": 0.1,
+    "results/": 0.2,
+    "CHANGELOG.md": 0.2,
+    "reference/all_errors.md": 0.3,
+    "reference/names/": 0.3,
+    "contributing/": 0.3,
+    "architecture.md": 0.3,
+    **{index: 0.2 for index, _ in SECTIONS.values()},
 }
-"""Page with many words, few of them what somebody looks for -> factor of its scores."""
-API_IN_SEARCH = 0.1
+"""Page, or folder of pages, with many words, few of them what somebody looks for -> factor of its scores."""
 _LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -78,7 +80,7 @@ def on_files(files: Files, config: Any) -> Files:
             files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
     notebook = json.loads((ROOT / "tutorials" / "will_it_fit.ipynb").read_text(encoding="utf-8"))
     files.append(File.generated(config, "tutorials/will_it_fit.md", content=_notebook_page(notebook)))
-    files.append(File.generated(config, "all_errors.md", content=error_messages.page()))
+    files.append(File.generated(config, "reference/all_errors.md", content=error_messages.page()))
     for name in ("iframe-worker.js", "site.css"):
         files.append(File.generated(config, f"assets/{name}", abs_src_path=str(ROOT / "tools" / "site" / name)))
     for page, content in api_pages.pages().items():
@@ -95,10 +97,10 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Links written for the repository are those of the site, where `docs` is the root."""
     path = page.file.src_uri
-    boost = API_IN_SEARCH if path.startswith("reference/") else LESS_IN_SEARCH.get(path)
+    boost = min((factor for prefix, factor in LESS_IN_SEARCH.items() if path.startswith(prefix)), default=None)
     if boost is not None:
         page.meta["search"] = {"boost": boost}
-    if path.startswith(("reference/", *(index for index, _ in SECTIONS.values()))):
+    if path.startswith(("reference/api/", *(index for index, _ in SECTIONS.values()))):
         return markdown
     source = path if path in BESIDE or path.startswith("tutorials/") else f"docs/{path}"
     return _LINK.sub(
@@ -133,7 +135,7 @@ def _notebook_page(notebook: Any) -> str:
             # HTML in Markdown ends at an empty line.
             parts.append(f"```text\n{printed}```" if printed else re.sub(r"\n\s*\n", "\n", drawn))
     return "\n\n".join([*parts, "[Download the notebook](will_it_fit.ipynb)\n"]).replace(
-        "`docs/memory.md`", "[Memory model](../docs/memory.md)"
+        "`docs/explanation/memory.md`", "[Memory model](../docs/explanation/memory.md)"
     )
 
 
@@ -143,7 +145,7 @@ def _index(pages: list[Any], index: str, files: Files) -> str:
     for entry in pages:
         ((title, page),) = entry.items() if isinstance(entry, dict) else (("", entry),)
         if title == "API":
-            lines.append(f"\n**{title}**\n\n{api_pages.listing()}")
+            lines.append(f"\n**{title}**\n\n{api_pages.listing(posixpath.dirname(index))}")
         elif isinstance(page, list):
             lines.append(f"\n**{title}**\n\n{_index(page, index, files)}")
         else:

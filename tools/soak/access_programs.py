@@ -20,7 +20,7 @@ from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
 FORMS = (("top", 2), ("cond", 2), ("loop", 1), ("loop", 2), ("call", 2))
-"""Where accesses stand, and the version of control flow; without conds of TensorFlow 1, see docs/compiler.md."""
+"""Where accesses stand, and the version of control flow; conds of TensorFlow 1: docs/contributing/compiler.md."""
 
 
 class Function:

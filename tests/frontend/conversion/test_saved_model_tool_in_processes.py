@@ -7,7 +7,7 @@ from checkout import ROOT
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.slow, pytest.mark.one_version]
 
-PAGE = ROOT / "docs" / "saved_model_tool.md"
+PAGE = ROOT / "docs/how_to/deploy/saved_model_tool.md"
 
 
 def test_the_page(python):

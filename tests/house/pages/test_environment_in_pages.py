@@ -11,7 +11,7 @@ from tf_ipu_shim.machine.environment import collective_timeout
 
 pytestmark = pytest.mark.without_tensorflow
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "tutorials").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tutorials").glob("*.md")])
 KNOWN = {variable.name for variable in environment.VARIABLES}
 DEFAULTS = {variable.name: variable.default for variable in environment.VARIABLES}
 
@@ -25,9 +25,9 @@ def test_variables_exist(page):
 def test_defaults():
     """The sentences about a default, next to the code's."""
     limit = collective_timeout.ENVIRONMENT_VARIABLE
-    collectives = (ROOT / "docs" / "collectives.md").read_text()
+    collectives = (ROOT / "docs/reference/collectives.md").read_text()
     assert f"`{limit}` seconds ({DEFAULTS[limit]} by default)" in collectives
-    faq = (ROOT / "docs" / "faq.md").read_text()
+    faq = (ROOT / "docs/start/faq.md").read_text()
     assert f"{DEFAULTS['TF_IPU_SHIM_SDK'].split(',')[0]}, unless `--sdk` or `TF_IPU_SHIM_SDK` names another one" in faq
     system = systems.named(systems.DEFAULT)
     assert "A server of 16 GC200, unless" in faq and (system.num_ipus, system.chip.name) == (16, "gc200")

@@ -7,7 +7,7 @@ from checkout import ROOT
 
 pytestmark = pytest.mark.without_tensorflow
 
-PAGE = "docs/" + "facts.md"
+PAGE = "docs/reference/" + "facts.md"
 CITATION = re.compile(re.escape(PAGE) + r', section "([^"]+)"')
 
 

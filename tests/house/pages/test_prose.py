@@ -38,7 +38,7 @@ def test_rules_for_all_text(text, expected):
         ("A tile has 624 KiB.", []),
         ("Checked at 12:30.", ["record-of-work"]),
         ("Fixed in ab12cd34.", ["record-of-work"]),
-        ("See `docs/memory.md`.", ["link-not-code"]),
+        ("See `docs/explanation/memory.md`.", ["link-not-code"]),
         ("See [Memory](memory.md).", []),
     ],
 )

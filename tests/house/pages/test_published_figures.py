@@ -22,7 +22,7 @@ def test_the_page_summarises_the_rows_that_judge():
     for row in ROWS:
         if row["role"].startswith("judges"):
             ratios.setdefault(row["group"], []).append(float(row["ratio"]))
-    page = (ROOT / "docs" / "accuracy.md").read_text()
+    page = (ROOT / "docs/results/accuracy.md").read_text()
     found = re.findall(r"^\| ([^|]+) \| (\d+) \| (\d\.\d\d) \| (\d\.\d\d) \|$", page, re.M)
     expected = [(group, str(len(those)), f"{min(those):.2f}", f"{max(those):.2f}") for group, those in ratios.items()]
     assert found == expected

@@ -10,7 +10,7 @@ from checkout import ROOT
 pytestmark = pytest.mark.without_tensorflow
 
 NAVIGATION = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
-PAGES = sorted(page for folder in ("docs", "tutorials") for page in (ROOT / folder).glob("*.md"))
+PAGES = sorted(page for folder in ("docs", "tutorials") for page in (ROOT / folder).rglob("*.md"))
 # Of these the tools write all, or a table of data follows the head.
 GENERATED = {"applications", "benchmarks", "conformance", "soak", "coverage", "options"} | {
     "command_line",
@@ -47,8 +47,15 @@ def kind(page):
 def test_each_page_is_in_the_navigation_once():
     shown = re.findall(r"([\w/]+\.md)$", NAVIGATION, re.MULTILINE)
     assert len(shown) == len(set(shown))
-    added = {"index.md", "all_errors.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "tutorials/will_it_fit.md"}
-    here = {page.name if page.parent.name == "docs" else f"tutorials/{page.name}" for page in PAGES}
+    added = {
+        "index.md",
+        "reference/all_errors.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "tutorials/will_it_fit.md",
+    }
+    here = {page.relative_to(ROOT).as_posix().removeprefix("docs/") for page in PAGES}
     assert set(shown) - added == here
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from checkout import ROOT
 
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "tutorials").glob("*.md")]
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "tutorials").glob("*.md")]
 )
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.S | re.M)
 _COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n?", re.M)

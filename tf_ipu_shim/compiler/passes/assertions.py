@@ -26,7 +26,7 @@ Describe = Callable[[str, node_def_pb2.NodeDef], str]
 def compile_assertions(program: LoweredProgram, describe: Describe) -> LoweredProgram:
     """Returns the program with assertions that stop it.
 
-    Source: docs/facts.md, section "tf.Assert".
+    Source: docs/reference/facts.md, section "tf.Assert".
     """
     changed = asserting_functions({function.signature.name: function for function in program.functions})
 

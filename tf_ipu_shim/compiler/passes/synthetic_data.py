@@ -67,7 +67,7 @@ def _random(initializer: str, kind: dtypes.DType, shape: Any, seed: Sequence[int
 def use_synthetic_data(functions: Functions, flags: PoplarFlags) -> None:
     """Replaces feeds and seeds by synthetic data if the flags ask for it.
 
-    Source: docs/facts.md, section "TF_POPLAR_FLAGS".
+    Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
     """
     meant = frozenset(op for op, category in _CATEGORIES.items() if flags.is_synthetic(category))
     for name in functions.reached() if meant else ():

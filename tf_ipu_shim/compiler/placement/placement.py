@@ -1,6 +1,6 @@
 """Assigns a location to every op: a shard, the host, or several shards for sharded control flow.
 
-Marked ops stay where the script put them. The others follow Graphcore's sharding pass (docs/facts.md, section
+Marked ops stay where the script put them. The others follow Graphcore's sharding pass (docs/reference/facts.md, section
 "Sharding"). They take the shard of the first user that has one, else of the first operand that has one, else shard 0.
 Two things differ. A gradient op follows its forward op first, which Graphcore's gradient tapes annotate. All ops on one
 variable are on one IPU, where the variable is stored.

@@ -65,7 +65,7 @@ def float16_results(node: node_def_pb2.NodeDef) -> list[str]:
 def saturate_float16(program: LoweredProgram) -> LoweredProgram:
     """Returns the program with clipped float16 results.
 
-    Source: docs/facts.md, section "float16 that overflows".
+    Source: docs/reference/facts.md, section "float16 that overflows".
     """
     functions = {function.signature.name: function for function in program.functions}
     clipped = [name for name, function in functions.items() if any(map(_overflows, function.node_def))]

@@ -28,7 +28,7 @@ class Call:
     """A call, or several calls with the same arguments.
 
     Args:
-        heading: of the section in `docs/options.md`.
+        heading: of the section in `docs/reference/options/options.md`.
         arguments: by name. Left out are those that are the computation itself, such as a layer's size.
     """
 

@@ -218,7 +218,7 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
 def stochastic_rounding(override: bool) -> Iterator[None]:
     """Sets stochastic rounding for the ops made inside.
 
-    It goes before `floating_point_behaviour.esr`; `docs/numerics.md` lists the ops that round float16.
+    It goes before `floating_point_behaviour.esr`; `docs/reference/numerics.md` lists the ops that round float16.
 
     Args:
         override: whether to round stochastically.

@@ -58,7 +58,8 @@ def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
     """Returns the compilation reports among trace events, each with the name of its module.
 
     Events have them where a program is compiled with `profiling=True`. They are JSON, with `target`, `graph`,
-    `computeSets` and `memory` (docs/profile_format.md), or the path of a file of it if there is a `report_directory`.
+    `computeSets` and `memory` (docs/reference/profile_format.md), or the path of a file of it if there is a
+    `report_directory`.
 
     Arguments and source as for `extract_all_events`.
     """

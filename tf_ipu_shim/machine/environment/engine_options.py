@@ -92,7 +92,7 @@ KNOWN = frozenset((*EFFECTIVE, *_WITHOUT_EFFECT))
 def parse(text: str) -> dict[str, str]:
     """Reads a JSON object of engine options.
 
-    Source: docs/facts.md, section "POPLAR_ENGINE_OPTIONS".
+    Source: docs/reference/facts.md, section "POPLAR_ENGINE_OPTIONS".
 
     Example:
         >>> parse('{"debug.allowOutOfMemory": "true"}')

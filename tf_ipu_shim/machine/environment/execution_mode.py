@@ -1,4 +1,4 @@
-"""Reads the execution mode (`kernels`, `xla` or automatic) that the environment requests. See `docs/execution.md`."""
+"""Reads the execution mode (`kernels`, `xla` or automatic) of the environment. See `docs/explanation/execution.md`."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def _flag(
 class PoplarFlags:
     """The flags in force. Each field bears the name of its flag; `help_text()` says what each one does.
 
-    Source: docs/facts.md, section "TF_POPLAR_FLAGS".
+    Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
 
     Example:
         >>> parse("--use_ipu_model --ipu_model_tiles=8").ipu_model_tiles
@@ -236,7 +236,7 @@ class PoplarFlags:
     def compilation_key(self) -> tuple[tuple[str, Any], ...]:
         """The flags that make a compiled program another one: part of an executable cache's key.
 
-        Source: docs/facts.md, section "TF_POPLAR_FLAGS".
+        Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
         """
         return tuple(
             (field.name, tuple(sorted(value)) if isinstance(value, frozenset) else value)

@@ -37,7 +37,7 @@ def address(system: System, ipu: int) -> str:
 def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None) -> str:
     """Returns what `gc-info -l` prints.
 
-    Source: docs/facts.md, section "Device listings".
+    Source: docs/reference/facts.md, section "Device listings".
 
     Example:
         >>> from tf_ipu_shim.machine import systems

@@ -56,7 +56,7 @@ class CodeCounts(NamedTuple):
 def code_of(counts: CodeCounts) -> tuple[TilePart, ...]:
     """Returns the parts of a tile's memory that hold code.
 
-    Source: docs/facts.md, section "Profiles".
+    Source: docs/reference/facts.md, section "Profiles".
 
     Example:
         >>> sum(part.tile_bytes for part in code_of(CodeCounts(1, 2, 2, 10)))

@@ -29,7 +29,7 @@ def fullest_ipu(plan: MemoryPlan) -> IpuPlan | None:
 def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = False) -> str:
     """Returns what Graphcore's compiler says about a program that does not fit, then where and why, and what to try.
 
-    Source: docs/facts.md, section "Out of memory".
+    Source: docs/reference/facts.md, section "Out of memory".
 
     Example:
         >>> from tf_ipu_shim.machine.memory import plan

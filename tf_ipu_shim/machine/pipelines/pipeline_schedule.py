@@ -41,7 +41,7 @@ class PipelineTimetable:
     Raises:
         ValueError: the schedule is unknown, there is no stage, or the schedule cannot run that number of mini-batches.
 
-    Source: docs/facts.md, section "Pipeline schedules".
+    Source: docs/reference/facts.md, section "Pipeline schedules".
 
     Example:
         >>> PipelineTimetable(schedule="Grouped", stages=4, mini_batches=8).slots
@@ -119,7 +119,7 @@ class PipelineTimetable:
 def multiple_of(schedule: str, stages: int, training: bool) -> int:
     """Returns the number of which the mini-batch count must be a multiple.
 
-    Source: docs/facts.md, section "Pipeline schedules".
+    Source: docs/reference/facts.md, section "Pipeline schedules".
 
     Example:
         >>> multiple_of("Grouped", stages=4, training=True)
@@ -133,7 +133,7 @@ def multiple_of(schedule: str, stages: int, training: bool) -> int:
 def fifo_slots(schedule: str, stages: int, stage: int, training: bool) -> int:
     """Returns the mini-batches whose forward values wait for a stage's backward stage.
 
-    Source: docs/facts.md, section "Pipeline schedules".
+    Source: docs/reference/facts.md, section "Pipeline schedules".
 
     Example:
         >>> [fifo_slots("Grouped", 3, stage, training=True) for stage in range(3)]

@@ -85,7 +85,7 @@ def wait(
 ) -> Attachment | None:
     """Tries again and again to attach to one of some devices, as an on-demand connection does.
 
-    Source: docs/facts.md, section "Choosing and attaching devices".
+    Source: docs/reference/facts.md, section "Choosing and attaching devices".
     """
     candidates = tuple(devices)
     stop = stop or threading.Event()

@@ -29,7 +29,7 @@ _MADE = _ALLOCATED | PRODUCTS | {"custom-call", "get-tuple-element"}
 NO_AXIS = -1
 """The axis of neighbours of a tensor whose neighbours may lie anywhere."""
 GROUP = 16
-"""Most neighbours that the units take at a time, see docs/facts.md, section "Planning formulas"."""
+"""Most neighbours that the units take at a time, see docs/reference/facts.md, section "Planning formulas"."""
 
 
 def mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:

@@ -22,7 +22,7 @@ class IoTiles:
         count: tiles on each IPU that has feeds; 0 if feeds have no separate tiles.
         proportion: the part of their memory that feeds may take.
 
-    Source: docs/facts.md, section "I/O tiles".
+    Source: docs/reference/facts.md, section "I/O tiles".
     """
 
     count: int = 0

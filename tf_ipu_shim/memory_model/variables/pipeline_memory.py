@@ -34,7 +34,7 @@ def stashes(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]
     A stage that works through several mini-batches before the next one begins has as many in each slot. The bytes of a
     stage on several IPUs are assumed to be spread evenly over them.
 
-    Source: docs/facts.md, section "Recomputation".
+    Source: docs/reference/facts.md, section "Recomputation".
 
     Example:
         >>> description = PipelineDescription(

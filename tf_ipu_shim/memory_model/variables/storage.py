@@ -61,7 +61,7 @@ class Storage:
     def of(self, kind: str, elements: int, element_bytes: int) -> StoredBytes:
         """Returns where a tensor is stored.
 
-        Source: docs/facts.md, section "Remote memory".
+        Source: docs/reference/facts.md, section "Remote memory".
         """
         size = elements * element_bytes
         replicas = self.replicas if kind in self.shared else 1

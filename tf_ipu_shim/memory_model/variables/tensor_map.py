@@ -32,7 +32,7 @@ def tensor_map_json(
     matmuls make belongs to these.
     `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1 stands for all.
 
-    Source: docs/facts.md, section "Profiles": `mappings` of the event COMPILE_END.
+    Source: docs/reference/facts.md, section "Profiles": `mappings` of the event COMPILE_END.
     """
     on_io = io_tiles.used_by(((tensor.ipu, tensor.bytes) for tensor in tensors if tensor.is_feed), chip)
     rows: dict[str, list[Any]] = {module: _arguments(request, program, chip, io_tiles, on_io)}

@@ -41,7 +41,7 @@ class StageOp(NamedTuple):
 def interleaves(pipeline: PipelineDescription) -> bool:
     """Returns whether recomputation alternates with gradients; else a stage recomputes before its first gradient.
 
-    Source: docs/facts.md, section "Recomputation".
+    Source: docs/reference/facts.md, section "Recomputation".
     """
     if pipeline.recomputation_mode == "Auto":
         return pipeline.schedule == "Sequential"

@@ -15,7 +15,7 @@ def make_engine(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> li
 
     Which program is to run, and seeds, go to all IPUs if there are several. Variables of an IPU are one copy.
 
-    Source: docs/facts.md, section "Profiles".
+    Source: docs/reference/facts.md, section "Profiles".
     """
     switch = _make_program("branch", "switchControl")
     main = _make_program("part", "main")

@@ -19,7 +19,7 @@ def experimental_application_compile_op(
 
     Where `ipu_compiler.compile` runs a program, this keeps it: with its configuration, and with the values of what is
     constant in it. No IPU is attached for it, so that it works under `DeviceConnectionType.NEVER` too. The file's
-    format is described in `docs/embedded_runtime.md`; it holds data only.
+    format is described in `docs/how_to/deploy/embedded_runtime.md`; it holds data only.
 
     Args:
         func: a Python function or `tf.function` with one argument for each input, usually with a loop or pipeline that

@@ -18,8 +18,8 @@ _COMMON = ("*__seed*", "*host-exchange-*", "*[cC]opy_*")
 class TestCaseExtensions:
     """Assertions on compute sets, memory and cycles of a profile, which every `tf.test.TestCase` has.
 
-    Other test classes take it as a base. Figures are the cycle model's (`docs/machine_model.md`): a bound that was
-    measured on hardware may not hold here.
+    Other test classes take it as a base. Figures are the cycle model's (`docs/explanation/machine_model.md`): a bound
+    that was measured on hardware may not hold here.
 
     Source: `tensorflow.python.ipu.test_utils.test_case_extensions.TestCaseExtensions`.
 

@@ -1,4 +1,4 @@
-// The options of PopLibs' functions, as docs/poplar_options.md lists them.
+// The options of PopLibs' functions, as docs/reference/options/poplar_options.md lists them.
 #ifndef tf_ipu_shim_poputil_option_tables_hpp
 #define tf_ipu_shim_poputil_option_tables_hpp
 

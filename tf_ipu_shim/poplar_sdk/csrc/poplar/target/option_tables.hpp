@@ -1,4 +1,4 @@
-// The options of Poplar's own functions, as docs/poplar_options.md lists them.
+// The options of Poplar's own functions, as docs/reference/options/poplar_options.md lists them.
 #ifndef poplar_csrc_option_tables_hpp
 #define poplar_csrc_option_tables_hpp
 
