@@ -41,6 +41,10 @@ def test_vertices_read_values_from_before_the_compute_set(run):
     assert numbers(run("old values")) == [[1, 2, 3, 4, 5, 6, 7, 7]]
 
 
+def test_types_by_reference_and_bounds_of_intervals(run):
+    assert numbers(run("types and intervals")) == [[0, 2, 2, 6]]
+
+
 def test_half_vertices_round_as_numpy(run):
     expected = numpy.arange(5, dtype=numpy.float16) * numpy.float16(0.1)
     numpy.testing.assert_allclose(numbers(run("halves"))[0], expected.astype(float), rtol=1e-5)

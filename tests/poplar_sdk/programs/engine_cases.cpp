@@ -442,11 +442,21 @@ void names() {
   std::cout << concat(std::vector<Tensor>{x.reverse(0), z, y, x}).getDebugStr() << '\n' << z.getDebugStr() << '\n';
 }
 
+void typesAndIntervals() {
+  Case c;
+  const auto made = [&c](Type& type) { return c.zeros({6}, 0, type); };
+  const Tensor x = made(UNSIGNED_INT);
+  c.graph.setTileMapping(x.slice(2, 6), 3);
+  for (const auto& intervals : c.graph.getTileMapping(x))
+    for (const Interval& interval : intervals) std::cout << interval.lower() << ' ' << interval.upper() << ' ';
+  std::cout << '\n';
+}
+
 const std::map<std::string, std::function<void()>> cases = {
     {"strided views", stridedViews}, {"old values", oldValues}, {"halves", halves}, {"rows and state", rowsAndState},
     {"workers", workers}, {"indexed fields", indexedFields}, {"control flow", controlFlow}, {"copies", copies}, {"streams", streams},
     {"replicas", replicas}, {"kernels", kernels}, {"account", account}, {"mappings", mappings}, {"threads", threads},
-    {"printed", printed}, {"drawn", drawn}, {"names", names}, {"devices", devices}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
+    {"printed", printed}, {"drawn", drawn}, {"names", names}, {"devices", devices}, {"types and intervals", typesAndIntervals}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
     {"unconnected", unconnected}, {"wrong type", wrongType}, {"unknown field", unknownField},
     {"unknown vertex", unknownVertex}, {"throws", throws}, {"out of bounds", outOfBounds},
     {"constant written", constantWritten}, {"unconnected stream", unconnectedStream}, {"tile too high", tileTooHigh},

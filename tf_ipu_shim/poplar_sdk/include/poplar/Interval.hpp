@@ -18,6 +18,8 @@ struct GenericInterval {
 
   constexpr T begin() const { return begin_; }
   constexpr T end() const { return end_; }
+  constexpr T lower() const { return begin_; }
+  constexpr T upper() const { return end_; }
   constexpr T size() const { return end_ - begin_; }
 
  private:

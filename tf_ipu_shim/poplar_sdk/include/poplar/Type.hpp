@@ -41,22 +41,23 @@ class Type {
   detail::TypeCode code_ = detail::TypeCode::NONE;
 };
 
-inline constexpr Type BOOL{detail::TypeCode::BOOL};
-inline constexpr Type CHAR{detail::TypeCode::CHAR};
-inline constexpr Type UNSIGNED_CHAR{detail::TypeCode::UNSIGNED_CHAR};
-inline constexpr Type SIGNED_CHAR{detail::TypeCode::SIGNED_CHAR};
-inline constexpr Type UNSIGNED_SHORT{detail::TypeCode::UNSIGNED_SHORT};
-inline constexpr Type SHORT{detail::TypeCode::SHORT};
-inline constexpr Type UNSIGNED_INT{detail::TypeCode::UNSIGNED_INT};
-inline constexpr Type INT{detail::TypeCode::INT};
-inline constexpr Type UNSIGNED_LONG{detail::TypeCode::UNSIGNED_LONG};
-inline constexpr Type LONG{detail::TypeCode::LONG};
-inline constexpr Type UNSIGNED_LONGLONG{detail::TypeCode::UNSIGNED_LONGLONG};
-inline constexpr Type LONGLONG{detail::TypeCode::LONGLONG};
-inline constexpr Type HALF{detail::TypeCode::HALF};
-inline constexpr Type FLOAT{detail::TypeCode::FLOAT};
-inline constexpr Type DOUBLE{detail::TypeCode::DOUBLE};
-inline constexpr Type QUARTER{detail::TypeCode::QUARTER};
+// As in Graphcore's header they are no constants: codelets' hosts pass them as `Type&`.
+inline Type BOOL{detail::TypeCode::BOOL};
+inline Type CHAR{detail::TypeCode::CHAR};
+inline Type UNSIGNED_CHAR{detail::TypeCode::UNSIGNED_CHAR};
+inline Type SIGNED_CHAR{detail::TypeCode::SIGNED_CHAR};
+inline Type UNSIGNED_SHORT{detail::TypeCode::UNSIGNED_SHORT};
+inline Type SHORT{detail::TypeCode::SHORT};
+inline Type UNSIGNED_INT{detail::TypeCode::UNSIGNED_INT};
+inline Type INT{detail::TypeCode::INT};
+inline Type UNSIGNED_LONG{detail::TypeCode::UNSIGNED_LONG};
+inline Type LONG{detail::TypeCode::LONG};
+inline Type UNSIGNED_LONGLONG{detail::TypeCode::UNSIGNED_LONGLONG};
+inline Type LONGLONG{detail::TypeCode::LONGLONG};
+inline Type HALF{detail::TypeCode::HALF};
+inline Type FLOAT{detail::TypeCode::FLOAT};
+inline Type DOUBLE{detail::TypeCode::DOUBLE};
+inline Type QUARTER{detail::TypeCode::QUARTER};
 
 std::ostream& operator<<(std::ostream& out, const Type& type);
 
