@@ -217,3 +217,40 @@ def test_a_keras_optimizer_without_variables():
                 optimizer_function=lambda loss: OptimizerFunctionOutput(KERAS(), loss),
             )
         )
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_optimizer_of_tensorflow_1_in_a_strategy(listed):
+    """Variables made eagerly are in no collection, so the optimizer finds those that it is given."""
+
+    def train():
+        strategy = ipu.ipu_strategy.IPUStrategyV1()
+        with strategy.scope():
+            first, second, optimizer = tf.Variable(0.5), tf.Variable(0.25), v1.train.MomentumOptimizer(0.01, 0.9)
+            infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(ELEMENTS).repeat())
+            outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+        variables = {"compute_gradients_kwargs": {"var_list": [first, second]}} if listed else {}
+
+        @tf.function
+        def step():
+            pipelining_ops.pipeline(
+                [lambda x: tf.reduce_sum(x) * first, lambda x: x * second],
+                gradient_accumulation_count=4,
+                repeat_count=2,
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                optimizer_function=lambda loss: OptimizerFunctionOutput(optimizer, loss, **variables),
+            )
+
+        strategy.run(step)
+        return first.numpy(), second.numpy()
+
+    if not listed:
+        with pytest.raises(ValueError, match=r"No variables to optimize\. MomentumOptimizer .* Pass .*var_list"):
+            in_eager_thread(train)
+        return
+    first, second, momenta = 0.5, 0.25, np.zeros(2)
+    for total in ELEMENTS.sum((1, 2)).reshape(2, 4).sum(1):
+        momenta = 0.9 * momenta + total * np.array([second, first])
+        first, second = np.array([first, second]) - 0.01 * momenta
+    np.testing.assert_allclose(in_eager_thread(train), [first, second], rtol=1e-5)

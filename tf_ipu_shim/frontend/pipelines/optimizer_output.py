@@ -15,6 +15,8 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 from tf_ipu_shim.tf_private.utilities import tf_logging
 
+_NO_VARIABLES = "No variables to optimize."  # what an optimizer of TensorFlow 1 says
+
 
 class OptimizerFunctionOutput:
     """The optimizer that trains a pipeline, and the loss it minimises. Every argument is an attribute that can be set.
@@ -263,9 +265,7 @@ class OptimizerFunctionOutput:
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         if not self.is_keras:
-            return self._opt.compute_gradients(
-                self._loss, *self.compute_gradients_args, **self.compute_gradients_kwargs
-            )
+            return self._pairs_of_collections()
         if self._tape:
             variables = self._tape.watched_variables()
             return list(zip(self._tape.gradient(self._loss, variables), variables))
@@ -275,9 +275,23 @@ class OptimizerFunctionOutput:
         if self._variables:
             return list(zip(gradients_impl.gradients(self._loss, list(self._variables)), self._variables))
         raise RuntimeError(
-            "No variables to optimize. When using OptimizerV2, OptimizerFunctionOutput needs variables "
-            "or a tape: both are missing. Pass one of them."
+            f"{_NO_VARIABLES} When using OptimizerV2, OptimizerFunctionOutput needs variables or a tape: both are "
+            "missing. Pass one of them."
         )
+
+    def _pairs_of_collections(self) -> list[tuple[Any, Any]]:
+        try:
+            return self._opt.compute_gradients(
+                self._loss, *self.compute_gradients_args, **self.compute_gradients_kwargs
+            )
+        except ValueError as error:
+            if str(error) != _NO_VARIABLES:
+                raise
+            raise ValueError(
+                f"{_NO_VARIABLES} {type(self._opt).__name__} of OptimizerFunctionOutput looks for them in the "
+                "graph's collection of trainable variables, which is empty: variables that TensorFlow 2 makes eagerly "
+                'are in no collection. Pass compute_gradients_kwargs={"var_list": [...]} to OptimizerFunctionOutput.'
+            ) from None
 
     def apply(self, gradients: list[tuple[Any, Any]], captured: dict[str, Any]) -> Any:
         """Returns the operation that updates the variables.
