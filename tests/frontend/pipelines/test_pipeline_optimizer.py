@@ -246,7 +246,7 @@ def test_an_optimizer_of_tensorflow_1_in_a_strategy(listed):
         return first.numpy(), second.numpy()
 
     if not listed:
-        with pytest.raises(ValueError, match=r"No variables to optimize\. MomentumOptimizer .* Pass .*var_list"):
+        with pytest.raises(ValueError, match=r"No variables to optimize\. The MomentumOptimizer .* Pass .*var_list"):
             in_eager_thread(train)
         return
     first, second, momenta = 0.5, 0.25, np.zeros(2)

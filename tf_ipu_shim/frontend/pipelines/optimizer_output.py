@@ -288,9 +288,9 @@ class OptimizerFunctionOutput:
             if str(error) != _NO_VARIABLES:
                 raise
             raise ValueError(
-                f"{_NO_VARIABLES} {type(self._opt).__name__} of OptimizerFunctionOutput looks for them in the "
-                "graph's collection of trainable variables, which is empty: variables that TensorFlow 2 makes eagerly "
-                'are in no collection. Pass compute_gradients_kwargs={"var_list": [...]} to OptimizerFunctionOutput.'
+                f"{_NO_VARIABLES} The {type(self._opt).__name__} of an OptimizerFunctionOutput trains the variables "
+                "in the graph's collection, and variables made eagerly are in none. Pass "
+                'compute_gradients_kwargs={"var_list": [...]} to OptimizerFunctionOutput.'
             ) from None
 
     def apply(self, gradients: list[tuple[Any, Any]], captured: dict[str, Any]) -> Any:
