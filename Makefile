@@ -20,6 +20,7 @@
 #   make options       writes docs/options*.md, the tables of what options change
 #   make reference     writes the pages of commands, environment variables and compatibility
 #   make facts         writes docs/reference/facts.md from validation/facts.csv
+#   make lookup        writes docs/reference/errors.md and docs/reference/glossary.md from docs/data
 #   make results       writes the pages of results in docs from the data in validation
 #   make site          builds the documentation site in build/site; a broken link or docstring ends it
 
@@ -37,7 +38,7 @@ INSTALL_EDITABLE := $(INSTALL) --no-build-isolation -e .
 # What setup.cfg promises. The types are checked as the first and the last have them; TensorFlow's own come from .venv.
 PYTHONS := 3.10 3.11 3.12 3.13
 # Each writes pages of docs; with --check it ends with status 1 where a page is out of date.
-GENERATORS := tools/generate_emulated_names.py tools/generate_coverage.py tools/generate_options.py tools/generate_reference.py tools/generate_results.py tools/generate_poplibs.py tools/generate_facts.py
+GENERATORS := tools/generate_emulated_names.py tools/generate_coverage.py tools/generate_options.py tools/generate_reference.py tools/generate_results.py tools/generate_poplibs.py tools/generate_facts.py tools/generate_lookup.py
 
 WHEEL_TENSORFLOWS ?= 2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0
 
@@ -46,7 +47,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: environments demo test test-slow soak soak-parts test-221 test-221-ci test-next test-pythons asan tsan \
-    lint style generated prose wheel wheels bench coverage options reference results poplibs facts site clean
+    lint style generated prose wheel wheels bench coverage options reference results poplibs facts lookup site clean
 
 # All that .ci/run needs, side by side with `make -j`.
 environments: $(BIN)/.ready $(BIN_221)/.ready .venv-site/bin/.ready
@@ -159,6 +160,9 @@ poplibs: $(BIN)/.ready
 
 facts: $(BIN)/.ready
 	$(BIN)/python tools/generate_facts.py
+
+lookup: $(BIN)/.ready
+	$(BIN)/python tools/generate_lookup.py
 
 results: $(BIN)/.ready
 	$(BIN)/python tools/generate_results.py

@@ -27,7 +27,7 @@ def run(settings: Settings) -> Iterator[Result]:
                 ("op by op", _by_hand(cut, made, jit=False)),
             ):
                 yield compare(
-                    f"{shape} of {size}, by hand {name}", ours, by_hand, settings, ratio=TARGET, tolerance=1e-3
+                    f"{shape} of {size}, manual {name}", ours, by_hand, settings, ratio=TARGET, tolerance=1e-3
                 )
 
 

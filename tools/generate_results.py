@@ -20,14 +20,15 @@ from benchmarks.calibration import report
 from benchmarks.calibration import rows as calibration
 from benchmarks.calibration.bars import bars_by
 
+_UNITS = {"x": "ratio"}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "validation"
 Row = dict[str, str]
 
 BENCHMARKS = """# Benchmarks
 
-Times of programs on simulated IPUs, next to the same work on stock TensorFlow. A figure without a unit is the ratio of
-our time to the baseline's. A figure with a unit is the time we need in addition. Below the target is good.
+Times of programs on simulated IPUs, next to the same work on stock TensorFlow. The unit "ratio" divides our time by the
+baseline's. A figure in another unit is the time we need in addition. Below the target is good.
 
 ```
 python -m benchmarks --only one_ipu --json results.json
@@ -102,7 +103,7 @@ make results
 was not counted. The newest runs come first.
 
 Dates, commands and remarks are in `validation/soak.csv` and `validation/soak_runs.csv`. Outcomes of all ops are in
-`validation/op_comparison.csv`. [Soak-test a change](../contributing/reliability.md) explains the kinds.
+`validation/op_comparison.csv`. [Soak-test a change](../contributing/reliability.md) shows how to run a part.
 
 """
 
@@ -197,7 +198,7 @@ def benchmarks() -> str:
         met=verdicts["met"],
         machines="; ".join(dict.fromkeys(row["machine"] for row in found)),
     )
-    return header + table(["benchmark", "baseline", "target", *versions], _benchmark_lines(found, versions))
+    return header + table(["benchmark", "baseline", "unit", "target", *versions], _benchmark_lines(found, versions))
 
 
 def _as_numbers(version: str) -> list[int]:
@@ -211,15 +212,17 @@ def _benchmark_lines(found: list[Row], versions: list[str]) -> Iterator[list[str
     for (_, name), by_version in by_name.items():
         one = next(iter(by_version.values()))
         figures = [_figure(by_version[version]) if version in by_version else "" for version in versions]
-        yield [name.partition(", against ")[0], one["baseline"], _with_unit(one["target"], one["unit"]), *figures]
-
-
-def _with_unit(figure: str, unit: str) -> str:
-    return f"{figure} {unit}" if figure and unit != "x" else figure
+        yield [
+            name.partition(", against ")[0],
+            one["baseline"],
+            _UNITS.get(one["unit"], one["unit"]),
+            one["target"],
+            *figures,
+        ]
 
 
 def _figure(row: Row) -> str:
-    text = _with_unit(row["figure"], row["unit"])
+    text = row["figure"]
     if row["low"]:
         text += f" ({row['low']} to {row['high']})"
     return f"{text}, missed" if row["verdict"] == "missed" else text
@@ -243,20 +246,27 @@ def conformance() -> str:
         [row["group"], row["passed"], row["tests"], _share(row), row["tensorflow"]]
         for row in [*reversed(trees), *groups]
     )
-    return CONFORMANCE + table(["tests", "pass", "of", "share", "TensorFlow"], lines)
+    return CONFORMANCE + table(["tests", "pass", "of", "share, %", "TensorFlow"], lines)
 
 
 def _share(row: Row) -> str:
-    return f"{100 * int(row['passed']) / int(row['tests']):.1f} %"
+    return f"{100 * int(row['passed']) / int(row['tests']):.1f}"
 
 
 def soak() -> str:
-    """Returns the page of the soak, newest runs first."""
+    """Returns the page of the soak: its parts, then the runs, newest first."""
     columns = ("kind", "runs", "wrong", "refused", "tensorflow")
     lines = (
         [row.get(column) or "" for column in columns] for row in [*reversed(rows("soak.csv")), *rows("soak_runs.csv")]
     )
-    return SOAK + table(["kind", "runs", "wrong", "refused", "TensorFlow"], lines)
+    with (ROOT / "tools" / "soak" / "parts.csv").open(newline="", encoding="utf-8") as file:
+        parts = [[_as_code(row["parts"]), row["runs"], row["wrong"]] for row in csv.DictReader(file)]
+    results = table(["kind", "runs", "wrong", "refused", "TensorFlow"], lines)
+    return SOAK + table(["part", "runs", "counts as wrong"], parts) + "\n## Results\n\n" + results
+
+
+def _as_code(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names.split(", "))
 
 
 PAGES = {

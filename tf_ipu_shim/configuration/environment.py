@@ -82,7 +82,7 @@ SETTINGS = (
     Variable(
         name=activation.ENVIRONMENT_VARIABLE,
         default="graphcore",
-        meaning="; ".join(f"{name}: {meaning}" for name, meaning in activation.MEANINGS.items()),
+        meaning=". ".join(f"`{name}`: {meaning}" for name, meaning in activation.MEANINGS.items()),
         check=activation.current,
     ),
     Variable(
@@ -157,7 +157,7 @@ JOB_VARIABLES = (
     Variable(
         name="TF_IPU_SHIM_FIRST_DEVICE",
         default="0",
-        meaning="which of the devices of an instance's size the first instance has; poprun sets it",
+        meaning="index of the first instance's device among those of its size; poprun sets it",
     ),
     Variable(
         name="TF_IPU_SHIM_ADDRESSES",

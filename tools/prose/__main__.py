@@ -1,4 +1,4 @@
-"""Checks the rules for text: no finding in hand-written pages, and no more than the limits in the sources.
+"""Checks the rules for text: no finding in pages, and no more than the limits in the sources.
 
 PYTHONPATH=tools python -m prose                  - ends with status 1 if a rule is broken
 PYTHONPATH=tools python -m prose --list messages    prints the findings of a kind of text
@@ -39,7 +39,7 @@ def main() -> int:
 def _findings(kind: str) -> list[Finding]:
     if kind != "pages":
         return list(ratchet.findings(kind))
-    found = (finding for page in pages.hand_written() for finding in pages.findings(page))
+    found = (finding for page in (*pages.hand_written(), *pages.generated()) for finding in pages.findings(page))
     return [finding for finding in found if not exceptions.allow(finding)]
 
 

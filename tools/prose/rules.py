@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LONG, TOO_LONG = 25, 35  # words of a sentence
-_HEADLESS = re.compile(r"^\W*(What|Whatever|Whoever|Who|Nobody|Somebody)\s+[a-z][^?]*$")
+_HEADLESS = re.compile(r"^\W*(What|Whatever|Whoever|Who|Nobody|Somebody)\s+[a-z]")
 _NEGATIONS = re.compile(
     r"\b[Nn]othing\b[^.]*\b(nothing|no|not|without|never)\b|\b(is|are) no [a-z]+\b[^.]*\b(no|not|nothing)\b"
 )
@@ -18,7 +18,7 @@ _RECORD = re.compile(
     rf"\bUTC\b|\b\d{{1,2}}:\d{{2}}\b(?!:)|\b\d{{1,2}} ({_MONTH})\b|\b20\d\d-\d\d-\d\d\b"
     r"|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,8}\b|\bwith a load\b|\bload \d"
 )
-_FIGURE = re.compile(r"(?<![\w.])\d[\d,.]*( to \d[\d,.]*)? (ms|us|s|seconds|minutes|GB|MB|%|per cent)(?![\w/])")
+_FIGURE = re.compile(r"(?<![\w.])\d[\d,.]*( to \d[\d,.]*)? (ms|us|s|seconds|minutes|GB|MB|%|per cent)(?!\w)")
 _PAGE_AS_CODE = re.compile(r"`docs/[a-z_/]+\.md`")
 _CODE = re.compile(r"``[^`]+``|`[^`]+`")
 _LINK_TARGET = re.compile(r"\]\([^)]*\)")

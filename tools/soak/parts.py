@@ -164,7 +164,7 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     **{f"calls_{kind}": _calls(kind) for kind in thread_calls.KINDS},
     "sessions": _one(steadiness.closed_while_running, "sessions", "sessions closed while they ran"),
     "signals": _each(lambda options: abrupt_ends.found(options.processes, options.seed), "processes ended by signals"),
-    "room": _each(lambda _: abrupt_ends.without_room(), "processes on a full disk"),
+    "full_disk": _each(lambda _: abrupt_ends.without_room(), "processes on a full disk"),
     "families": _each(lambda _: families.found(), "kinds of spawned and forked processes"),
     "tensorflow1": _each(
         lambda options: legacy_graphs.found(options.first, options.compared), "graphs of TensorFlow 1"

@@ -20,7 +20,7 @@ _MARKS = ("tf_ipu_shim.api.ipu", "tf_ipu_shim.cli.runner")
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_COMPAT"
 GRAPHCORE, STOCK_OPTIMIZERS, STOCK = "graphcore", "stock-optimizers", "stock"
 MEANINGS = {
-    GRAPHCORE: "names of TensorFlow 1.15 to 2.6 and the classes of `tf.keras.optimizers` mean what they meant",
+    GRAPHCORE: "names of TensorFlow 1.15 to 2.6 and classes of `tf.keras.optimizers` keep their old meaning",
     STOCK_OPTIMIZERS: "the same, but `tf.keras.optimizers` has the classes of the installed Keras",
     STOCK: "TensorFlow and Keras as they are installed",
 }
