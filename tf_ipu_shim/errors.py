@@ -18,7 +18,7 @@ class ShimError(Exception):
 
 
 class UnsupportedError(ShimError, NotImplementedError):
-    """A feature is refused: the message names it, says why, and what to do instead."""
+    """A feature is not supported: the message names it, the reason and the fix."""
 
 
 class MissingModuleError(ShimError, ModuleNotFoundError):
@@ -30,11 +30,11 @@ class MissingAttributeError(ShimError, AttributeError):
 
 
 class PluginError(ShimError, RuntimeError):
-    """The C++ plugin cannot be built or loaded, or sent what cannot be read; the message says what to change."""
+    """The C++ plugin cannot be built or loaded, or sent an unreadable message; the message names the fix."""
 
 
 class UnknownFlagError(ShimError, ValueError):
-    """``TF_POPLAR_FLAGS`` holds a flag that no SDK has, or a value that the flag does not take."""
+    """``TF_POPLAR_FLAGS`` holds a flag that no SDK has, or an invalid value of a flag."""
 
 
 class AccountingFaultWarning(RuntimeWarning):

@@ -110,7 +110,7 @@ def change(
 
 
 def undo() -> None:
-    """Takes all patches back, the last one first: what is not ours is as it was.
+    """Reverts all patches in reverse order.
 
     The emulation does not work in this process any more.
     """

@@ -56,7 +56,7 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         )
 
     def updateData(self) -> bool:  # noqa: N802
-        """Reads all attributes again; which processes use which IPUs is what changes here. Gives True."""
+        """Reads all attributes again; only the users of the IPUs can change. Gives True."""
         system = systems.current()
         holders = attach.in_use(system)
         self._devices = [listing.attributes(system, device, holders) for device in system.devices]
@@ -83,7 +83,7 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         return [dict(device) for device in self._devices]
 
     def getDevicesAsJSON(self) -> str:  # noqa: N802
-        """Returns what `getDevices` gives, as JSON."""
+        """Returns the result of `getDevices` as JSON."""
         return json.dumps(self.getDevices())
 
     def getNamedAttributeForAll(self, attribute: str) -> list[str]:  # noqa: N802

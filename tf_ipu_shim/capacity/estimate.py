@@ -75,7 +75,7 @@ class Estimate(NamedTuple):
 
     @property
     def regime(self) -> str:
-        """One of `cycle_model.bars`: what limits the program between two launches."""
+        """The regime of `cycle_model.bars` that limits the program between two launches."""
         return bars.regime_of(self.cycles_per_step, self.host_share)
 
     @property

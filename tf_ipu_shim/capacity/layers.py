@@ -242,7 +242,7 @@ class _Flow:
     def _consumed_values(
         self, blocks: Sequence[Block]
     ) -> Iterator[tuple[int, tuple[str, ...], Value, tuple[int, int] | None]]:
-        """Yields what layers consume in the forward pass: layer, op, value and host source."""
+        """Yields the values that layers consume in the forward pass: layer, op, value and host source."""
         host_inputs = {value.owner for block in blocks for value in _from_host(block)}
         for at, block in enumerate(blocks):
             for step in filter(self._is_forward, block.steps):

@@ -109,7 +109,7 @@ class LayerIndex:
         return len(self.order)
 
     def _add_what_only_updates_use(self, block: Block) -> None:
-        """Adds to the updates what only they use, such as an optimizer's powers of its decay rates."""
+        """Adds to the updates the ops that only they use, such as powers of an optimizer's decay rates."""
         users: dict[int, set[str]] = {value_id: {""} for value_id in block.results}
         for step in reversed(block.steps):
             owner = step.owner

@@ -1,4 +1,4 @@
-"""Remarks below a table of `tf-ipu fit`: what limits a program, and what fills a tile that is almost full."""
+"""Remarks below a table of `tf-ipu fit`: limits of a program, and the contents of an almost full tile."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _smallest(programs: Sequence[CapturedProgram], estimate_on: Callable[[Captur
 
 
 def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> dict[str, object]:
-    """Returns what `to_text` shows as records; sizes in bytes."""
+    """Returns the contents of `to_text` as records; sizes in bytes."""
     program_records = []
     for program in programs:
         rows = []

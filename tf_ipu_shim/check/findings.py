@@ -32,7 +32,7 @@ class FindingKind(enum.Enum):
 
 
 class Finding(NamedTuple):
-    """One use, and what becomes of it.
+    """One use of a name, and how it is handled.
 
     Args:
         line: of the file; 0 for the file as a whole.
@@ -128,7 +128,7 @@ def _findings_of_name(path: pathlib.Path, use: Use) -> Iterator[Finding]:
 
 
 def _unknown_arguments(path: pathlib.Path, use: Use, module: str, name: str) -> Iterator[Finding]:
-    """Keywords of a call that it does not have; what a method is called with is not known."""
+    """Keywords of a call that the function does not have; arguments of methods are not checked."""
     if use.call is None or use.name.rpartition(".")[2] != name:
         return
     argument_names = emulated.argument_names(module, name)
@@ -178,7 +178,7 @@ def _environment_findings(source: SourceFile) -> Iterator[Finding]:
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """The module of a dotted name, and the first name in it; further parts are attributes of what that gives."""
+    """The module of a dotted name and the first name in it; further parts are attributes."""
     if name.startswith("."):
         return "", ""
     parts = name.split(".")

@@ -29,7 +29,7 @@ _RUNNING = ("fit", "evaluate")
 
 
 class Pitfall(NamedTuple):
-    """A place to look at: its line, a name for it, and what happens there."""
+    """A line that may need a change: the line, a name for the problem, and its effect."""
 
     line: int
     name: str
@@ -85,7 +85,7 @@ def _keras_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
 
 
 def _external_keras_choice(line: int, is_keras: bool, message: str) -> Iterator[Pitfall]:
-    """Keras 3 for a reason that is not in the file, which imports `keras` or takes it from TensorFlow."""
+    """Describes why Keras 3 is selected outside the file, which imports `keras` or uses TensorFlow's."""
     variable = choice.ENVIRONMENT_VARIABLE
     try:
         keras2.root()
@@ -107,7 +107,7 @@ def _external_keras_choice(line: int, is_keras: bool, message: str) -> Iterator[
 
 
 def _selects_keras3(value: str) -> bool:
-    """Returns whether that value of the environment variable does, where TensorFlow brings Keras 3."""
+    """Returns whether a value of the environment variable selects Keras 3, if TensorFlow includes it."""
     return value not in choice.CHOSEN and not keras2.has_engine("keras.src")
 
 
@@ -206,7 +206,7 @@ def _strategy_scopes(tree: ast.AST, scan: Scan, strategies: set[str]) -> Iterato
 
 
 def _tf1_pitfalls(scan: Scan) -> Iterator[Pitfall]:
-    """Yields names of TensorFlow 1 that the file takes from what today is TensorFlow 2."""
+    """Yields names of TensorFlow 1 that the file looks up in a TensorFlow 2 module."""
     for node in ast.walk(scan.tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _TF1:
             if scan.aliases.get(node.value.id) == "tensorflow":

@@ -146,7 +146,7 @@ def is_graphcore(name: str) -> bool:
 
 
 def _canonical_name(name: str) -> str:
-    """Graphcore's name of what a script may take from this package by its own name too."""
+    """Returns Graphcore's name for a name that a script may also import from this package."""
     for theirs, ours in finder.ALIASES.items():
         if theirs.startswith("tf_ipu_shim.") and (name == theirs or name.startswith(f"{theirs}.")):
             return (finder.graphcore_name(ours) or theirs) + name[len(theirs) :]
@@ -156,7 +156,7 @@ def _canonical_name(name: str) -> str:
 
 
 def assigned_strings(tree: ast.Module, variable: str) -> Iterator[tuple[int, str]]:
-    """Lines where a file gives an environment variable a text that stands there, and the text."""
+    """Lines on which a file sets an environment variable to a literal string, and the string."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             key, value = node.targets[0].slice, node.value
@@ -171,7 +171,7 @@ def assigned_strings(tree: ast.Module, variable: str) -> Iterator[tuple[int, str
 
 
 def _string_value(value: ast.expr) -> str | None:
-    """Returns a text that is in the file, or that `json.dumps` makes of what stands there."""
+    """Returns a literal string, or the string that `json.dumps` makes of a literal."""
     if isinstance(value, ast.Constant):
         return str(value.value)
     if isinstance(value, ast.Call) and (dotted_text(value.func) or "").endswith("dumps") and len(value.args) == 1:

@@ -17,7 +17,7 @@ class SourceFile:
 
 
 def collect_sources(script: pathlib.Path) -> list[SourceFile]:
-    """Returns a script and what it imports of the files next to it, each once."""
+    """Returns a script and the neighbouring files that it imports, each once."""
     start = script / "__main__.py" if script.is_dir() else script
     folder, sources = start.parent, {}
     waiting = [start]
@@ -33,7 +33,7 @@ def collect_sources(script: pathlib.Path) -> list[SourceFile]:
 
 
 def _imported_files(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) -> list[str]:
-    """Returns all names that import statements of a file name, modules and what may be modules in them."""
+    """Returns all names in a file's import statements: modules, and names that may be modules."""
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -12,7 +12,7 @@ WIDTH = 118
 
 
 def format_findings(findings: Sequence[Finding], width: int = WIDTH) -> str:
-    """Returns the report: what needs a look first, what is emulated at the end, in few lines."""
+    """Returns the report: findings that need attention first, emulated names last, in few lines."""
     lines = []
     for kind in FindingKind:
         some = [finding for finding in findings if finding.kind is kind]

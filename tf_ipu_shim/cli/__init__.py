@@ -22,7 +22,7 @@ PROGRAM = "tf-ipu"
 
 
 class Command(NamedTuple):
-    """A subcommand: the module that has it, what it is for, the environment variables it reads, and command lines."""
+    """A subcommand: its module, its purpose, the environment variables it reads, and example command lines."""
 
     module: str
     help: str
@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _unknown_command(word: str) -> str:
-    """Says what was probably meant by a word that is no command."""
+    """Suggests a command for an unknown one."""
     if word.endswith(".py"):
         return f"{word} is a script; expected a command. Run the script: {PROGRAM} run {word}"
     near = difflib.get_close_matches(word, COMMANDS, n=1)

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs a script, unless told not to, and prints what becomes of its IPU calls."""
+    """Runs a script, unless `--static` is set, and prints how its IPU calls are handled."""
     if arguments.module:
         print("tf-ipu check: name the script's file: -m is not taken", file=sys.stderr)
         return 2

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what grew and what shrank, and writes the page that is asked for."""
+    """Prints the growth and shrinkage between two profiles, and writes the page if requested."""
     sizes.apply(arguments)
     try:
         sides = [comparison.profiles_in(path) for path in (arguments.before, arguments.after)]

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _all_commands(files: Mapping[str, Any]) -> argparse.ArgumentParser:
-    """One parser with all commands, of which the program itself loads only the one that is asked for."""
+    """Returns one parser with all commands; the program itself loads only the requested one."""
     root_parser = argparse.ArgumentParser(prog=cli.PROGRAM)
     root_parser.add_argument("--version", action="store_true", help="say which version this is")
     commands = root_parser.add_subparsers()

@@ -1,4 +1,4 @@
-"""`tf-ipu doctor`: checks the installation and prints what was found, what was expected, and the fix."""
+"""`tf-ipu doctor`: checks the installation and prints for each check the result, the expectation and the fix."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Looks, and prints what it sees."""
+    """Runs all checks and prints their results."""
     checks = list(_all_checks())
     if arguments.json:
         print(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
@@ -129,7 +129,7 @@ def check_names() -> Check:
 
 
 def find_tensorflows() -> dict[str, str]:
-    """Returns the installed packages that bring a module `check_tensorflow`, with their versions."""
+    """Finds the installed packages that contain a module `tensorflow`, with their versions."""
     versions = {}
     for name in ("tensorflow-cpu", "tensorflow", "tensorflow-cpu-aws", "tf-nightly", "tf-nightly-cpu"):
         try:
@@ -242,7 +242,7 @@ def check_plugin_directory() -> Check:
 
 
 def check_variables() -> Iterator[Check]:
-    """Yields whether what is set in the environment can be read."""
+    """Yields a check for each problem of environment variables, flags and engine options."""
     problems = list(map(str, environment.problems()))
     for check in (flags.current, engine_options.current):
         try:

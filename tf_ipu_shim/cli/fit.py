@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options: the runner's, and what to try."""
+    """Declares the options: those of the runner, and the systems to try."""
     formats.add_argument(parser)
     runner.add_arguments(parser, chooses_system=False, only_runs=False)
     parser.set_defaults(system=None)
@@ -82,7 +82,7 @@ def _report_result(
     status: int,
     arguments: argparse.Namespace,
 ) -> int:
-    """Prints what was found of a script's programs on some systems; returns the status to end with."""
+    """Prints the fit of a script's programs on the systems; returns the exit status."""
     from tf_ipu_shim import capacity
 
     if arguments.format == formats.JSON:

@@ -30,7 +30,7 @@ class ListingCommand(NamedTuple):
         parser.add_argument("-j", "--json", action="store_true", help="print JSON")
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Prints what was asked for."""
+        """Prints the requested attributes."""
         return info.answer(arguments.program, self._device_json if arguments.json else self.text)
 
     def _device_json(self, system: System, holders: Holders) -> str:

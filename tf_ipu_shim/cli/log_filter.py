@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def filter_log(options: argparse.Namespace) -> None:
-    """Sets what is shown in this process and those it starts; TensorFlow is not imported yet."""
+    """Sets the log level of this process and its children; runs before TensorFlow's import."""
     if options.verbose:
         os.environ[log_level.TENSORFLOW] = os.environ[log_level.ENVIRONMENT_VARIABLE] = _ALL
         return

@@ -40,7 +40,7 @@ class SuggestingParser(argparse.ArgumentParser):
         return super().format_help() + (f"\nexamples:\n{shown}" if shown else "")
 
     def error(self, message: str) -> NoReturn:
-        """Ends the process with the message, and what may help."""
+        """Ends the process with the message and a suggestion."""
         options = set(_OPTION.findall(self.format_help().replace("[", " ")))
         # Where argparse names what is wrong there are options that it does not know, and perhaps what belongs to them.
         unknown = _OPTION.findall(message) if message.startswith("unrecognized") else []

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what is asked for; without options the folder of the libraries."""
+    """Prints the requested flags; without options the folder of the libraries."""
     try:
         prefix = build.ensure_built()
     except errors.PluginError as error:

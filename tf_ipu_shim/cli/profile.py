@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints each program at a glance, writes what is asked for, and names the files."""
+    """Prints each program at a glance, writes the requested outputs, and names the files."""
     sizes.apply(arguments)
     try:
         profiles = {path: reader.read_profile(path) for path in find_profiles(arguments.profiles)}

@@ -163,7 +163,7 @@ def compare_with_baseline(options: argparse.Namespace) -> int:
 
 
 def _print_growth(lines: Sequence[str], options: argparse.Namespace) -> None:
-    """Says what needs more memory than the baseline, one entry for each program and IPU."""
+    """Prints memory growth over the baseline, one entry for each program and IPU."""
     if options.format == formats.JSON:
         print(formats.to_json({"baseline": options.baseline, "grown": _entries(lines)}))
     elif options.format == formats.GITHUB:

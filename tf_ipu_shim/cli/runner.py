@@ -81,7 +81,7 @@ def _add_execution_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: Sequence[str], program: str = PROGRAM) -> int:
-    """Runs what a command line names.
+    """Runs the script that a command line names.
 
     Example:
         >>> main(["train.py", "--steps", "10"])

@@ -17,7 +17,7 @@ def lower(plugin: Library, call: Call, request: ProgramRequest, options: Lowerin
 
 
 def prepare_for_xla(state: XlaState) -> LoweredProgram:
-    """Returns the planned program with what makes XLA compute, stop and fail as an IPU does."""
+    """Returns the planned program with rewrites that make XLA compute, stop and fail as an IPU does."""
     for compiler_pass in pipeline.XLA_PASSES:
         compiler_pass.run(state)
     return state.program

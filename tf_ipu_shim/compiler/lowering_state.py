@@ -1,4 +1,4 @@
-"""Options of a lowering, and what its passes hand to each other."""
+"""Options of a lowering, and the state that its passes share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class LoweringState:
 
 @dataclasses.dataclass
 class XlaState:
-    """A planned program on its way through the passes for XLA, which only change what runs.
+    """A planned program in the passes for XLA, which change only the program that runs.
 
     Args:
         diagnostics: names ops with the script's lines.

@@ -1,4 +1,4 @@
-"""The compiler's passes in order: what each needs of the program, guarantees and destroys.
+"""The compiler's passes in order, and the properties each needs of the program, guarantees and destroys.
 
 `tests/compiler/test_pipeline.py` checks that what a pass needs still holds when it runs.
 """

@@ -118,7 +118,7 @@ def _without_crossing_lists(ops: Mapping[str, _Op], included: Iterable[str]) -> 
 
 @dataclasses.dataclass
 class _Argument:
-    """An input of the function: the argument's name and what is known of its first value."""
+    """An input of the function: the argument's name and the known properties of its first value."""
 
     name: str
     value: Any = None

@@ -21,7 +21,7 @@ def argument_order(
     until: tuple[int, int] = sdk.NEWEST,
     when: Callable[[Any], bool] | None = None,
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Makes a function take its positional arguments in another order under some releases.
+    """Reorders a function's positional arguments for some releases.
 
     Arguments that a release put between others would else be taken for their neighbours, mostly without an error. Of
     releases between two whose order is known the older one's order is meant.

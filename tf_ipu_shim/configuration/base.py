@@ -40,7 +40,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         return config
 
     def _finalize_base_config(self) -> None:
-        """Closes the set of attributes; the class takes its documentation from them, the first time."""
+        """Closes the set of attributes; the first time, the class's documentation is made from them."""
         self.__dict__["_open"] = False
         cls = type(self)
         if "_documented" not in cls.__dict__:
@@ -67,7 +67,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         self._place(name)
 
     def _place(self, name: str, deprecated: str | None = None) -> None:
-        """Gives an attribute, and what lies in it, the full path and the deprecation of where it lies."""
+        """Sets the full path and the parent's deprecation of an attribute and its members."""
         metadata, value = self._attributes[name], self.__dict__.get(name)
         message = metadata.deprecated_msg or deprecated
         path = self._prefix + name
@@ -82,7 +82,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         return f"{self._prefix}{attr}"
 
     def _walk(self) -> Iterator[tuple[_ConfigBase, AttributeMetadata]]:
-        """Yields every attribute in order of declaration, categories before what lies in them."""
+        """Yields every attribute in order of declaration, categories before their members."""
         for name, metadata in self._attributes.items():
             yield self, metadata
             value = self.__dict__.get(name)
@@ -114,7 +114,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         return suggestions or [paths[close] for close in difflib.get_close_matches(name, paths, n=1)]
 
     def _to_protobuf(self, pb: Any) -> None:
-        """Has every category write its options; a subclass writes its own and calls this."""
+        """Makes every category write its options; a subclass writes its own options and calls this."""
         for name in self._attributes:
             value = self.__dict__.get(name)
             if isinstance(value, _ConfigBase):
@@ -165,7 +165,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         return "\n".join([f"{type(self).__name__}:", *(f"  {line}" for line in str(self).splitlines())])
 
     def get_attribute_metadata(self, attr: str) -> AttributeMetadata:
-        """Looks up what is known about an option or category.
+        """Returns the metadata of an option or category.
 
         Args:
             attr: dotted path from this configuration or category, such as `optimizations.math.fast`.

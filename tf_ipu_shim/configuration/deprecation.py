@@ -35,7 +35,7 @@ def deprecate_config_attribute(name: str, msg: str) -> Callable[[_Class], _Class
 
 
 def deprecate_config_attributes(to_deprecate: Mapping[str, str]) -> Callable[[_Class], _Class]:
-    """Marks several attributes of a configuration class, from name to what to use instead.
+    """Marks several attributes of a configuration class as deprecated, by a dictionary from name to replacement.
 
     Source: `tensorflow.python.ipu.config`.
     """

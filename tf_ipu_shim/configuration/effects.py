@@ -48,7 +48,7 @@ class Effect:
 
 
 def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:
-    """Lists the options with what they change on a simulated system.
+    """Lists the options with their effects on a simulated system.
 
     Example:
         >>> config = ipu.config.IPUConfig()
@@ -67,7 +67,7 @@ def effects_of(config: _ConfigBase, changed_only: bool = False) -> list[Effect]:
 
 
 def effects_in(options: Any) -> list[Effect]:
-    """Lists what an `IpuOptions` sets, however it was made: by the functions of `ipu.utils`, or field by field."""
+    """Lists the options that an `IpuOptions` sets, whether by the functions of `ipu.utils` or field by field."""
     old = options.creator_id == config_pb2.IPU_UTILS
     line = translate.UTILS_SDK if old else max(sdk.current(), (2, 1))
     plain = translate.old_defaults() if old else translate.defaults(line)
@@ -86,7 +86,7 @@ def effects_in(options: Any) -> list[Effect]:
 
 
 def _verified_transfers(options: Any, plain: Any, old: bool) -> Iterator[Effect]:
-    """Yields what is set of verified transfers, which have no effect."""
+    """Yields the options of verified transfers that are set, which have no effect."""
     keys = config_pb2.IpuOptions().verified_transfers
     keys.CopyFrom(options.verified_transfers)
     keys.enabled = False

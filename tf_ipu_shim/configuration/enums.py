@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class SelectionOrder(Enum):
-    """In which order the IPUs of a multi-IPU device take the shards.
+    """The order in which shards are assigned to the IPUs of a multi-IPU device.
 
     Source: `tensorflow.python.ipu.config`.
     """

@@ -59,7 +59,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
 
 
 def set_options() -> tuple[Effect, ...]:
-    """Returns the options that the last configuration had set, with what each one changes here."""
+    """Returns the options that the last configuration set, each with its effect here."""
     return _set_options
 
 

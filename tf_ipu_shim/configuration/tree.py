@@ -85,7 +85,7 @@ class IPUConfig(_ConfigBase):
 
 
 def effects(config: IPUConfig | None = None, changed_only: bool = False) -> list[Effect]:
-    """Lists the options with what they change on a simulated system.
+    """Lists the options with their effects on a simulated system.
 
     Args:
         config: a configuration; the defaults if None.

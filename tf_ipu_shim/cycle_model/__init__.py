@@ -1,4 +1,4 @@
-"""Models how many cycles a program takes on each IPU before it runs. Never imports TensorFlow.
+"""Models the cycles of a program on each IPU before it runs. Never imports TensorFlow.
 
 computation   what one step computes, independent of the chip
 sizes         the sizes of a computation, one class for each kind

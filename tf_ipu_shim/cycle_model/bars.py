@@ -1,4 +1,4 @@
-"""Error bars of a program's cycles by what limits it, fitted to published figures.
+"""Error bars of a program's cycles by its limiting resource, fitted to published figures.
 
 `python -m benchmarks.calibration` fits and prints them, by regime, SDK and system.
 """

@@ -1,4 +1,4 @@
-"""Counts what needs code in a program: compute sets, exchanges, messages and vertex types."""
+"""Counts the parts of a program that need code: compute sets, exchanges, messages and vertex types."""
 
 from __future__ import annotations
 

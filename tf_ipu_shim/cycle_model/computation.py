@@ -1,4 +1,4 @@
-"""Describes what a step of a program computes or moves, independent of the chip."""
+"""Describes the computation or transfer of a program's step, independent of the chip."""
 
 from __future__ import annotations
 

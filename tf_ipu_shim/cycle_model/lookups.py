@@ -29,7 +29,7 @@ def gather(computation: Computation, sizes: GatherSizes, chip: ChipSpec) -> tupl
 
 
 def _on_all(cycles: int, where: Spread, vertex: str) -> Phase:
-    """Returns a compute set that takes as long on each tile."""
+    """Returns a compute set with equal cycles on all tiles."""
     return Phase("compute", "", cycles, where.tiles, cycles * where.tiles, vertex=vertex, vertices=where.tiles)
 
 

@@ -1,4 +1,4 @@
-"""Plans matmuls and convolutions: how they are split over tiles and how many cycles that takes.
+"""Plans matmuls and convolutions: how they are split over tiles, and their cycles.
 
 As PopLibs' planner does it: of the divisions of rows, columns and the summed axis, the one with the fewest cycles whose
 temporary memory fits. Only the method that uses the accumulating units (AMP) is planned.
@@ -129,7 +129,7 @@ def _worker(units: Units, rows: int, zeroes: bool) -> int:
 
 
 def _slowest(units: Units, rows: int, workers: int, zeroes: bool) -> int:
-    """Returns the cycles of all workers: the last one also tells the supervisor, which takes 14."""
+    """Returns the cycles of all workers: the last one also signals the supervisor, which costs 14."""
     most = workers * _worker(units, -(-rows // workers), zeroes)
     return max(most, workers * _worker(units, rows // workers, zeroes) + 14)
 
@@ -223,7 +223,7 @@ def _temporaries(plan: MatmulPlan) -> int:
 
 @functools.cache
 def _in_group(inner: int, units: int, element_bytes: int) -> int:
-    """Returns the adjacent elements of the summed axis: as many as the units take, or a part.
+    """Returns the adjacent elements of the summed axis: as many as the units accept, or a part.
 
     Source: docs/reference/facts.md, section "Planning formulas": an input group divides what the units take.
     """

@@ -131,7 +131,7 @@ def _reduce(computation: Computation, sizes: ReduceSizes, chip: ChipSpec) -> tup
 
 
 def _matmul_result_spread(computation: Computation, chip: ChipSpec, consumed_tiles: int, where: Spread) -> Spread:
-    """Returns the distribution that a matmul's plan gives its result; small tensors use more tiles."""
+    """Returns the distribution of a matmul's result by its plan; small tensors use more tiles."""
     plan = matmul_plan(computation.product, chip) if computation.product is not None else None
     if plan is None:
         return where
@@ -218,7 +218,7 @@ def _window(computation: Computation, sizes: WindowSizes, chip: ChipSpec) -> tup
 
 
 def _norm(computation: Computation, sizes: NormSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    """Returns the phases of a batch normalisation: what `popnn` builds it of, in one compute set."""
+    """Returns the phases of a batch normalisation as `popnn` builds it, in one compute set."""
     elements, channels, kind, run = sizes
     if not elements or not channels:
         return ()
@@ -324,7 +324,7 @@ def _feed(computation: Computation, sizes: FeedSizes, chip: ChipSpec) -> tuple[P
 
 
 def _user_op(computation: Computation, sizes: UserOpSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    """Returns the compute sets and exchanges of a user's Poplar op, under its own names."""
+    """Returns the compute sets and exchanges of a user's Poplar op, under their names."""
     phases: list[Phase] = []
     for step in sizes.steps:
         if step.kind == "exchange":

@@ -193,7 +193,7 @@ class UserOpStep(NamedTuple):
 
 
 class UserOpSizes(NamedTuple):
-    """A user's Poplar op: what its program runs, in order."""
+    """A user's Poplar op: the steps of its program, in order."""
 
     steps: tuple[UserOpStep, ...]
 

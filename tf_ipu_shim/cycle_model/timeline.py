@@ -1,4 +1,4 @@
-"""Builds a program's timeline: a tree of what each IPU does and when it begins.
+"""Builds a program's timeline: a tree of each IPU's work with its start times.
 
 IPUs run their own steps one after the other and meet at exchanges and in loops: the one that is there first waits. The
 mini-batches of a pipeline, which stand one after another in the program, are put into the slots of its schedule.

@@ -100,7 +100,7 @@ def _add_arguments(
 
 
 def refuse_host_code(library: Library, functions: Any) -> None:
-    """Refuses programs with host ops, because a file can only hold what XLA compiles."""
+    """Refuses programs with host ops, because a file can only hold code that XLA compiles."""
     graph = graph_pb2.GraphDef()
     graph.node.extend(_on_host(functions))
     refused = set(library.uncompilable(graph.SerializeToString()))

@@ -51,7 +51,7 @@ def _cache_of(job: Job) -> executable_cache.CacheDirectory | None:
 
 
 def _describe_compilation(job: Job, program: Program, cache: str, start: float) -> bytes:
-    """Completes the answer by what is reported of the compilation; writes the files that are requested."""
+    """Adds the report of the compilation to the answer; writes the requested files."""
     answer, device = program.answer, job.device
     answer.node.name = job.request.name
     if serialized.is_requested(device):

@@ -79,7 +79,7 @@ def lower_for_device(job: Job, compiles: bool = True, runs: bool = True) -> Prep
 
 
 def profile_uncompiled(job: Job) -> ProfiledProgram:
-    """Writes the profile of what already runs op by op, as if it were compiled."""
+    """Writes the profile of ops that already run one by one, as if they were compiled."""
     return _Lowering(job).profile()
 
 
@@ -188,7 +188,7 @@ class _Lowering:
     def _write_profile(
         self, program: LoweredProgram, names: ComputeSetNames | None, plan: MemoryPlan | None, details: PlanDetails
     ) -> tuple[RunLog, EventDetails]:
-        """Writes the profile; returns what trace events say about the program."""
+        """Writes the profile; returns the program's data for trace events."""
         request, device = self._request, self._device
         is_profiled = bool(self._profile) or self._has_reports
         profile = profiles.build(request, program, device, plan, details) if is_profiled else None
@@ -260,7 +260,7 @@ class _Lowering:
         return lower(self._library, self._call, request or self._request, options)
 
     def _to_kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:
-        """Returns a program's launches, and its form in mode `kernels`; what is planned stays."""
+        """Returns a program's launches, and its form in mode `kernels`; the memory plan stays."""
         is_other = planned.has_chunks or self._run_request is not self._request
         launches = self._lower(chunks=False, request=self._run_request) if is_other else planned
         return launches, to_kernels(

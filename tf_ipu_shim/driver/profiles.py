@@ -71,7 +71,7 @@ def write_profile(profile: Profile, wanted_settings: Sequence[ReportSettings]) -
 
 
 def _reduced(profile: Profile, settings: ReportSettings) -> Profile:
-    """Returns a profile reduced to what one directory's settings ask for."""
+    """Returns a profile reduced to the settings of one directory."""
     facts = [*profile.facts, PairRow("execution", json.dumps(settings.execution))]
     profile = profile._replace(facts=facts)
     return profile if settings.graph else profile._replace(variables=[], liveness=[])

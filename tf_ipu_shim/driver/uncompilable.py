@@ -1,4 +1,4 @@
-"""Explains ops that XLA cannot compile: the script's line and what to do, for each execution mode.
+"""Explains ops that XLA cannot compile, with the script's line and a fix, for each execution mode.
 
 Most of it is refused before it runs. In some launches HLO depends on values or on variables that decide shapes. XLA
 refuses these when it compiles them, and `explain` writes the message.

@@ -43,7 +43,7 @@ class AliasLoader(Loader):
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Gives the module its own spec back, which importlib has just replaced by the alias's."""
+        """Restores the module's spec, which importlib has just replaced by the alias's."""
         module.__spec__ = self._own_spec
 
     def get_code(self, fullname: str) -> types.CodeType | None:

@@ -83,7 +83,7 @@ def link_bytes_per_second(num_ipus: int) -> float:
 
 
 def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> float:
-    """Returns how long an exchange phase takes in which several copies go on at a time.
+    """Returns the seconds of an exchange phase with several concurrent copies.
 
     The busiest link decides, in the busier of its two directions, together with the longest way.
 
@@ -121,7 +121,7 @@ def sync_hops(num_ipus: int) -> int:
 
 
 def sync_cycles(chip: ChipSpec, num_ipus: int) -> int:
-    """Returns how long a sync over all IPUs of a device takes, there and back, in tile clock cycles.
+    """Returns the tile clock cycles of a sync over all IPUs of a device, there and back.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS

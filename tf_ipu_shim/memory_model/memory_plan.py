@@ -144,7 +144,7 @@ def _with_code(plan: MemoryPlan, blocks: Mapping[int, Block], chip: ChipSpec) ->
 
 
 def _options_of(request: ProgramRequest, program: LoweredProgram, device: IpuDevice) -> AnalysisOptions:
-    """Returns what a device's configuration says about the analysis of a program."""
+    """Returns the analysis options from a device's configuration."""
     return AnalysisOptions(
         storage=read_storage_options(request.library, device.options, program.replicas, device.has_remote_buffers),
         post_order=device.options.speed_size_config.scheduler_selection == config_pb2.POST_ORDER,
@@ -183,7 +183,7 @@ def _ipu_plan(
 
 
 def _coarse(analyzer: MemoryAnalyzer, user_line: UserLine | None) -> tuple[tuple[str, str], ...]:
-    """Returns what could only be planned coarsely, with function and source line."""
+    """Returns the parts that were only planned coarsely, with function and source line."""
     named: dict[str, str] = {}
     for function, reason in analyzer.coarse.items():
         scope = analyzer.scope_of(function)
@@ -277,7 +277,7 @@ def _lines(
 ) -> Callable[[str], str | None]:
     @functools.cache
     def functions() -> dict[str, str]:
-        """The traced function of each op: of those in no XLA program, such as feeds and what replicas do together."""
+        """The traced function of each op outside XLA programs, such as feeds and collectives."""
         return {node.name: name for name, function in request.library.items() for node in function.node_def}
 
     def line_of(name: str) -> str | None:

@@ -144,7 +144,7 @@ def _categories(plans: Sequence[IpuPlan]) -> str:
 
 
 def _format_advice(device: DeviceReport) -> list[str]:
-    """Returns for each program that does not fit by how much, and what would help."""
+    """Returns for each program that does not fit the missing bytes, and actions that help."""
     lines = []
     for plan in device.programs:
         if plan.fits:
@@ -252,7 +252,7 @@ def _named(owner: Owner) -> list[str]:
 
 
 def _format_library_calls(plans: Sequence[IpuPlan]) -> list[str]:
-    """Its own table, if it was asked for: what it says is much less certain than the rest."""
+    """Formats the requested table of library calls separately, because its figures are less certain."""
     rows = [["IPU", "on a tile", "least", "most", "may use", "operands", "partial sums", "parts", "call"]]
     for plan in plans:
         call = plan.library
@@ -346,7 +346,7 @@ def _truncate(text: str, width: int) -> str:
 
 
 def _format_table(rows: Sequence[Sequence[str]], left_aligned: set[int] = frozenset()) -> list[str]:  # type: ignore[assignment]
-    """Columns as wide as they need be; names, which are in the columns aligned left, give way."""
+    """Formats columns at their needed width; left-aligned names are cut if the table is too wide."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     over = sum(widths) + 2 * len(widths) - WIDTH
     while over > 0 and left_aligned:

@@ -1,4 +1,4 @@
-"""The plugin's request to lower a program, and Python's answer with what to run.
+"""The plugin's request to lower a program, and Python's answer with the program to run.
 
 The plugin's C++ structs are generated from this schema when it is built (`plugin.message_headers`).
 A field that one side does not know is an error, not left out.

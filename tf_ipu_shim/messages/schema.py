@@ -55,7 +55,7 @@ def once(contents: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]
 
 
 def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Registers a schema and returns what a generated module would hold.
+    """Registers a schema and returns the contents of a generated module.
 
     Example:
         >>> load("doc/point.proto", "doc", "message Point { int32 x = 1; }")["Point"](x=3).x

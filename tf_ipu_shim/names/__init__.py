@@ -73,7 +73,7 @@ def install():
 
 
 def come_first():
-    """Puts the first finder before those that came later and take this package's files for their own modules."""
+    """Moves the first finder before later ones, which would claim this package's files."""
     import sys
 
     install()

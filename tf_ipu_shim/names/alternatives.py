@@ -76,7 +76,7 @@ _AT_HOME = {
 
 
 def reason_and_alternative(fullname: str) -> str:
-    """Why a name of Graphcore's is not emulated and what to do, as the end of a sentence; empty if nothing is known.
+    """Returns why a Graphcore name is not emulated and what to do, as the end of a sentence; empty if unknown.
 
     Example:
         >>> reason_and_alternative("tensorflow.python.ipu.ipu_run_config.IPUConfig")

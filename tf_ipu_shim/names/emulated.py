@@ -89,7 +89,7 @@ def is_module(name: str) -> bool:
 
 
 def implementing_module(module: str, name: str) -> str:
-    """Graphcore's name of a module that is an attribute of another under its own name; empty for anything else.
+    """Returns Graphcore's name of a module that another module has as an attribute; empty for anything else.
 
     Example:
         >>> implementing_module("tensorflow.python.ipu", "rnn_ops")
@@ -104,7 +104,7 @@ def implementing_module(module: str, name: str) -> str:
 
 
 def argument_names(module: str, name: str) -> list[str] | None:
-    """Returns the arguments that a call of a name takes; None if they are not known, or any is taken.
+    """Returns the arguments of a call of a name; None if they are unknown or any is accepted.
 
     Example:
         >>> argument_names("tensorflow.python.ipu.utils", "reset_ipu_seed")

@@ -107,7 +107,7 @@ def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | No
 
 
 def _raise_unsupported(fullname: str) -> None:
-    """Says how to get what only a process that uses `ipu` has."""
+    """Raises an error that says how to get a module that only a process with `ipu` has."""
     if is_ipu_process() or not activation.is_requested() or not import_callers.is_module_imported():
         return
     raise ModuleNotFoundError(

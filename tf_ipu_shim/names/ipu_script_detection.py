@@ -52,7 +52,7 @@ def is_import_in_progress(is_theirs: Callable[[str], bool]) -> bool:
 
 
 def _executing_files() -> Iterator[str]:
-    """Yields the files of which the statements outside functions are being executed."""
+    """Yields the files whose top-level statements are being executed."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "<module>":

@@ -26,7 +26,7 @@ _KERAS_2 = "tf_keras"
 
 
 def find_keras_spec() -> ModuleSpec | None:
-    """Returns the spec of Keras 2 under the name of Keras 3, or None if the name is to mean what is installed."""
+    """Returns the spec of Keras 2 under the name of Keras 3, or None to keep the installed one."""
     if not choice.is_separate_package() or not finder.is_ipu_process() or activation.is_stock():
         return None
     choice.use_keras2()

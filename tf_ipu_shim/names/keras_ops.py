@@ -30,7 +30,7 @@ _in_layers: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def is_op_module(module: str) -> bool:
-    """Returns whether a module has ops whose functions are to take symbolic tensors.
+    """Returns whether a module's ops must accept symbolic tensors.
 
     Example:
         >>> is_op_module("tensorflow.python.ipu.ops.rand_ops"), is_op_module("tensorflow.python.ipu.loops")

@@ -56,7 +56,7 @@ class ReexportingModule(types.ModuleType):
         super().__setattr__(name, value)
 
     def _replace(self, source: types.ModuleType, source_name: str, before: Any, value: Any) -> None:
-        """Replaces a name of the source, or puts back what it had: the two may differ by a wrapper of ours."""
+        """Replaces a name of the source or restores it: the two may differ by a wrapper of ours."""
         mine, theirs = (
             vars(self).setdefault("_replaced", {}).setdefault(source_name, (before, vars(source).get(source_name)))
         )
@@ -70,7 +70,7 @@ class ReexportLoader(Loader):
         self._theirs = theirs
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """Makes a module that passes on what is assigned to its names."""
+        """Makes a module that forwards assignments to its names."""
         return ReexportingModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:

@@ -22,7 +22,7 @@ def is_known_module(fullname: str) -> bool:
 
 
 def describe_absence(fullname: str, releases: str) -> str:
-    """Returns the refusal: what was asked for, where it exists, why it is not here, what to do."""
+    """Returns the refusal: the requested name, where it exists, why it is not supported, the fix."""
     reason = alternatives.reason_and_alternative(fullname)
     if reason:
         return f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it: {reason}"
@@ -49,7 +49,7 @@ class RefusingLoader(Loader):
 
 
 def extend_loader(loader: Any, theirs: str) -> None:
-    """Makes `loader` install the refusing `__getattr__` on its module, whose ops then take Keras' tensors."""
+    """Makes `loader` install the refusing `__getattr__` on its module, whose ops then accept Keras' tensors."""
     execute: Callable[[types.ModuleType], None] = loader.exec_module
 
     def exec_module(module: types.ModuleType) -> None:

@@ -135,7 +135,7 @@ class Library:
         live_context.list_configured_devices(self._c, count)
 
     def set_float_checks(self, ordinal: Device, checks: int) -> None:
-        """Says what one device stops at, as bits of `runtime.float_checks.FloatCheck`."""
+        """Sets the floating-point exceptions of one device, as bits of `runtime.float_checks.FloatCheck`."""
         _check(ordinal)
         self._c.ipu_set_float_checks(ordinal, int(checks))
 
@@ -172,7 +172,7 @@ class Library:
         self._c.ipu_new_epoch()
 
     def set_lowering(self, lower: Callable[[Call, bytes], bytes]) -> None:
-        """Installs the function that turns a traced call into what runs (see `driver.entry`)."""
+        """Installs the function that lowers a traced call (see `driver.entry`)."""
 
         def lower_call(call: int, request: int, size: int) -> bytes:
             live_context.set_eager_context(self._c, call)
@@ -185,7 +185,7 @@ class Library:
         self._c.ipu_set_lower_function(self._lower)
 
     def set_handlers(self, handlers: Mapping[str, Callable[[bytes], bytes]]) -> None:
-        """Installs what the plugin's ops ask of Python (see `runtime.driver`)."""
+        """Installs the handlers of the plugin ops' requests to Python (see `runtime.driver`)."""
 
         def entry(call: int, name: bytes, request: int, size: int) -> int:
             return _answer(
@@ -254,7 +254,7 @@ class Library:
         return int(self._c.ipu_compilations_left_behind())
 
     def delete_outfeed(self, feed_id: str) -> None:
-        """Drops an outfeed, and what is in it."""
+        """Deletes an outfeed with its elements."""
         self._c.ipu_delete_outfeed(feed_id.encode())
 
     def set_seed(self, ordinal: Device, seed: int, identical_replicas: bool = False) -> None:
@@ -306,7 +306,7 @@ class Library:
         return self._c.ipu_programs_run(ordinal)
 
     def reset_counters(self, ordinal: Device) -> None:
-        """Sets the device's counters to zero and its peaks to what is live now."""
+        """Sets the device's counters to zero and its peaks to the live bytes."""
         _check(ordinal)
         self._c.ipu_reset_counters(ordinal)
 
@@ -325,7 +325,7 @@ def _check(ordinal: Device, *chips: int) -> None:
 
 
 def _answer(compute: Callable[[], bytes], call: int, send: Callable[[int, bytes, int], Any]) -> int:
-    """Sends what `compute` returns, or its error, as the answer to a call from C++; returns the status code."""
+    """Sends the result of `compute`, or its error, as the answer to a call from C++; returns the status code."""
     try:
         answer = compute()
         send(call, answer, len(answer))

@@ -22,7 +22,7 @@ _DIRECTORY = "plugin/csrc/tf_private"
 def check(
     command: compiler.Compiler, sources: Sequence[pathlib.Path], library: pathlib.Path, link_flags: Sequence[str]
 ) -> None:
-    """Refuses a plugin that takes TensorFlow's private symbols for what they are not.
+    """Refuses a plugin whose declarations of TensorFlow's private symbols are wrong.
 
     Does nothing if the sources lack the program, or for a sanitizer, whose runtime a program must load.
     """

@@ -13,7 +13,7 @@ _BAR = 24
 
 
 class BuildProgress:
-    """Reports a build on the error stream, whatever the log level: it takes long, and happens once.
+    """Reports a build on stderr at every log level, because it is slow and happens once.
 
     Args:
         title: the first line.

@@ -37,7 +37,7 @@ def cores() -> int:
 
 
 def expected_seconds(units: Sequence[Sequence[pathlib.Path]]) -> float:
-    """About how long the units take on this machine under its present load.
+    """Returns the expected seconds of the units on this machine under its present load.
 
     Example:
         >>> expected_seconds([[]]) > 1

@@ -84,7 +84,7 @@ class Bridge:
         self._c.tf_ipu_poplar_free.restype = None
 
     def metadata(self, call: bytes) -> Metadata:
-        """Loads an op's library and returns what it declares; raises TensorFlow's error if it cannot be used."""
+        """Loads an op's library and returns its declarations; raises TensorFlow's error if it cannot be used."""
         fields = json.loads(self._ask(self._c.tf_ipu_poplar_metadata, call, len(call)))
         for name in ("allocating_indices", "replica_identical_outputs"):
             fields[name] = tuple(fields[name])
@@ -149,7 +149,7 @@ def load() -> Bridge:
 
 
 def metadata(path: str, digest: str, op_name: str, inputs: int, gradient_size: int) -> Metadata:
-    """Loads an op's library and returns what it declares; raises TensorFlow's error if it cannot be used."""
+    """Loads an op's library and returns its declarations; raises TensorFlow's error if it cannot be used."""
     tensors = [describe_tensor(_FLOAT, ())] * inputs
     call = OpCall(path, digest, "", op_name, "", gradient_size, 0, False, "", "", tensors, ())
     return load().metadata(call.encode())

@@ -1,4 +1,4 @@
-"""Encodes what a user's library is asked to build, as the bridge and the plugin's kernel read it."""
+"""Encodes a request to a user's library in the format of the bridge and the plugin's kernel."""
 
 from __future__ import annotations
 

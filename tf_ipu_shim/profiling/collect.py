@@ -128,7 +128,7 @@ class _Programs:
     def add(
         self, entry: Entry, parent: int, times: float, op: str = "", computation: Computation | None = None
     ) -> None:
-        """Adds a node and what is in it, in a loop that runs so many times, and for a computation."""
+        """Adds a node with its children, the trip count of its loop, and its computation."""
         row_id, phase = len(self.rows), entry.phase
         computation = entry.computation or computation
         if entry.slots is not None:

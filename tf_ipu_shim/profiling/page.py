@@ -159,7 +159,7 @@ def _pipeline_data(parts: Mapping[int, list[ProgramRow]], schedule: Schedule, lo
 
 
 def _error_bounds(profile: Profile, leaves: Iterable[TimelineEvent]) -> tuple[float, float]:
-    """Returns the least and the most cycles that are to be expected, as parts of what is modelled."""
+    """Returns the least and the most expected cycles, as factors of the modelled cycles."""
     steps = {row.id: row.computation for row in profile.programs}
     factors: dict[str, float] = next(
         (json.loads(row.value) for row in profile.facts if row.name == "error_factors"), {}

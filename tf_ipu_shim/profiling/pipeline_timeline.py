@@ -196,7 +196,7 @@ def _group_cycles(rows: Sequence[ProgramRow], starts: Sequence[float]) -> float:
 
 
 def _first_slots(ipu: int, table: PipelineTimetable, facts: Mapping[str, Any]) -> list[int]:
-    """Returns the first slots of what an IPU does for a mini-batch, forward and then backward."""
+    """Returns the first slots of an IPU's work on a mini-batch, forward and then backward."""
     named = facts.get("stages", [])
     ipu_stages = named[ipu] if ipu < len(named) and named[ipu] else [0]
     slots = [table.first_slot(stage, False) for stage in ipu_stages]

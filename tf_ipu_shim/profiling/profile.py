@@ -72,7 +72,7 @@ class LivenessRow(NamedTuple):
 
 
 class ProgramRow(NamedTuple):
-    """One node of the tree of what runs.
+    """One node of the program tree.
 
     Args:
         id: its number, in the order in which they begin.
@@ -112,7 +112,7 @@ class ProgramRow(NamedTuple):
 
 
 class ComputeSetRow(NamedTuple):
-    """A compute set: what several programs may run.
+    """A compute set, which several programs may run.
 
     Args:
         name: scope, op, and what XLA and PopLibs call it.

@@ -81,7 +81,7 @@ def _parse_run_limit(options: Mapping[str, str]) -> int:
 
 
 def _parse_requested(options: Mapping[str, str]) -> tuple[bool, bool]:
-    """Returns whether what programs consist of is asked for, and whether their runs are."""
+    """Returns whether a graph profile is requested, and whether an execution profile is."""
     everything = engine_options.is_enabled(options, engine_options.REPORT_ALL)
 
     def is_set(name: str) -> bool:

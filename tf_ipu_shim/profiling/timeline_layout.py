@@ -21,7 +21,7 @@ class TimelineEvent(NamedTuple):
 
 
 def lay_out_timeline(profile: Profile) -> tuple[list[TimelineEvent], list[TimelineEvent]]:
-    """Puts all iterations of a loop in place of one: what is in it is stretched over them, so that shares stay."""
+    """Draws a loop once, stretched over all iterations, so that proportions stay."""
     inside: dict[int, list[ProgramRow]] = {}
     for row in profile.programs:
         inside.setdefault(row.parent, []).append(row)

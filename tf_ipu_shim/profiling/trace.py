@@ -92,7 +92,7 @@ def _events(event: TimelineEvent, track: int, scale: float) -> list[dict[str, An
 
 
 def _memory_counters(profile: Profile, leaves: Iterable[TimelineEvent], scale: float) -> Iterator[dict[str, Any]]:
-    """Yields the live memory of each IPU at the begin of each liveness step that takes time."""
+    """Yields the live memory of each IPU at the start of each liveness step with a duration."""
     parents = {row.id: row.parent for row in profile.programs}
     begins: dict[int, float] = {}
     for leaf in leaves:  # in the order in which they begin

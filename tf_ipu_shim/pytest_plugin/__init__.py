@@ -77,7 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Knows the markers, and gives this process its own IPUs."""
+    """Registers the markers, and gives this process separate IPUs."""
     for marker in markers.MARKERS:
         config.addinivalue_line("markers", marker)
     lock_directory = os.environ.get(locks.ENVIRONMENT_VARIABLE)
@@ -99,7 +99,7 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_report_header() -> str:
-    """Returns the line that says what is simulated."""
+    """Returns the header line with the simulated system."""
     return f"tf_ipu_shim: {tf_ipu_shim.__version__}, SDK {sdk.current()}, machine {systems.current().name}"
 
 
@@ -187,7 +187,7 @@ def ipu_clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def ipus(ipu_clean: None) -> Callable[..., Any]:
-    """`ipus(4)` gives `/device:IPU:0` four IPUs, `ipus([1, 2])` makes two devices; other options by their paths.
+    """`ipus(4)` configures `/device:IPU:0` with four IPUs, `ipus([1, 2])` two devices; other options by their paths.
 
     Returns:
         The `IPUConfig` that is in force.

@@ -24,7 +24,7 @@ ALWAYS, ON_DEMAND, NEVER, PRE_COMPILE = range(4)
 
 
 class IpuDevice:
-    """`/device:IPU:<ordinal>`: how many IPUs it has, of which chip, and which ones once it is attached.
+    """`/device:IPU:<ordinal>`: the number of its IPUs, their chip, and their ids once attached.
 
     Args:
         options: the `IpuOptions` it was configured with.
@@ -92,7 +92,7 @@ class IpuDevice:
 
     @property
     def selection_order(self) -> str:
-        """In which order shards take its IPUs, one of `machine.selection.ORDERS`."""
+        """The order in which shards are assigned to its IPUs, one of `machine.selection.ORDERS`."""
         return selection.ORDERS[self.options.selection_order]
 
     @property

@@ -35,7 +35,7 @@ class CacheDirectory:
         return self.path / f"{hashlib.sha256(key).hexdigest()[:32]}{SUFFIX}"
 
     def read(self, key: bytes) -> bytes | None:
-        """Returns what is stored under a key, or None if nothing trustworthy is."""
+        """Returns the trusted content under a key, or None."""
         path = self.file_of(key)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -31,7 +31,7 @@ _iterators: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def install() -> None:
-    """Makes sessions refuse to run without their threads, and forks exit with their own status."""
+    """Makes sessions in a forked process refuse to run, and forks exit with their status."""
     from tf_ipu_shim.tf_private.datasets import iterator_ops
     from tf_ipu_shim.tf_private.sessions import session
 

@@ -156,7 +156,7 @@ def baseline_of(
 
 
 def _program_plans(report: MemoryReport | None) -> Iterator[tuple[MemoryPlan, IpuPlan]]:
-    """Returns all programs with what they need on each IPU."""
+    """Returns all programs with their memory on each IPU."""
     report = memory_report() if report is None else report
     if not isinstance(report, MemoryReport):
         raise TypeError(

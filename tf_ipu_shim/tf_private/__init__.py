@@ -18,5 +18,5 @@ def list_physical_devices() -> list[bytes]:
 
 
 def unwrapped(module: Any) -> Any:
-    """The module in the one that tells of deprecations, which takes no attributes; the module itself without one."""
+    """Returns the module behind a deprecation wrapper, whose attributes cannot be set; else the module itself."""
     return getattr(module, "_tfmw_wrapped_module", module)

@@ -40,7 +40,7 @@ def all_reduce(cross_device: cross_device_ops.CollectiveAllReduce, operation: An
 
 
 def in_replica_function() -> bool:
-    """Returns whether a function of a replica is being traced, also where it merges what the replicas have."""
+    """Returns whether a replica's function is being traced, also inside `merge_call`."""
     modes = ops.get_default_graph()._distribution_strategy_stack
     return any(mode.replica_context is not None for mode in modes)
 

@@ -82,7 +82,7 @@ def original_op(op: ops.Operation) -> Any:
 
 
 def attr_scope(graph: ops.Graph, attributes: Any) -> Any:
-    """Returns a scope that gives its ops attributes."""
+    """Returns a scope that adds attributes to its ops."""
     return graph._attr_scope(attributes)
 
 
@@ -127,7 +127,7 @@ def variable_creator_scope(graph: ops.Graph, creator: Any, priority: int = 100) 
 
 
 def attr_scope_map(graph: ops.Graph) -> Any:
-    """Returns the attributes that a graph gives its ops; a new dictionary for what is not a graph."""
+    """Returns the attributes that a graph adds to its ops; a new dictionary for another object."""
     return getattr(graph, "_attr_scope_map", {})
 
 

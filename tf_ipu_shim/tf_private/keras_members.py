@@ -75,7 +75,7 @@ def saved_inputs_spec(model: Model) -> Any:
 
 
 def set_save_spec(model: Model, *arguments: Any) -> None:
-    """Says what a SavedModel of the model takes."""
+    """Sets the input specification of the model's SavedModel."""
     model._set_save_spec(*arguments)
 
 
@@ -110,7 +110,7 @@ def build_map(functional_module: FunctionalModule, outputs: Any) -> Any:
 
 
 def process_tensorlike(data_adapter: DataAdapterModule, data: Any) -> Any:
-    """Arrays as tensors, of the dtypes that `fit` gives them."""
+    """Returns arrays as tensors, with the dtypes of `fit`."""
     return data_adapter._process_tensorlike(data)
 
 
@@ -120,7 +120,7 @@ def check_data_cardinality(data_adapter: DataAdapterModule, data: Any) -> None:
 
 
 def class_weight_function(data_adapter: DataAdapterModule, class_weight: Any) -> Any:
-    """Returns the function that gives each sample of a dataset the weight of its class."""
+    """Returns the function that weights each sample of a dataset by its class."""
     return data_adapter._make_class_weight_map_fn(class_weight)
 
 
@@ -151,12 +151,12 @@ def creates_weights(optimizer: Any) -> bool:
 
 
 def is_default(method: Any) -> bool:
-    """Returns whether Keras takes a method for its own, and not for one of a user's class."""
+    """Returns whether Keras considers a method its own, not a user's."""
     return getattr(method, "_is_default", False)
 
 
 def mark_default(method: Any, value: bool = True) -> None:
-    """Has Keras take a method for its own, and not for one of a user's class."""
+    """Makes Keras consider a method its own, not a user's."""
     method._is_default = value
 
 

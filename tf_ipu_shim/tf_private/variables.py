@@ -35,7 +35,7 @@ def set_use_resource(scope: variable_scope.VariableScope, value: bool | None) ->
 
 
 def take_resource_of(variable: resource_variable_ops.BaseResourceVariable, source: Any) -> None:
-    """Has a variable stand for the resource of another, in its strategy."""
+    """Makes a variable use the resource of another, in its strategy."""
     variable._handle, variable._distribute_strategy = source._handle, source._distribute_strategy
 
 

@@ -183,7 +183,7 @@ def _report(start: Any, ends: Any, totals: Any, elements: int, print_stats: bool
 
 
 def _refused(message: str) -> Any:
-    """Returns an error of a dataset: of the call, or of the session that runs what it returns."""
+    """Returns an error of a dataset: from the call, or from the session that runs its result."""
     if context.executing_eagerly():
         raise errors_impl.InvalidArgumentError(None, None, message)
     with ops.device("/device:CPU:0"):

@@ -75,7 +75,7 @@ class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
 
 
 class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
-    """What `IPUMultiWorkerStrategyV1.extended` is.
+    """The class of `IPUMultiWorkerStrategyV1.extended`.
 
     Args:
         container_strategy: the strategy.
@@ -103,7 +103,7 @@ class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Returns whether each worker builds its own graph: each is a process."""
+        """Returns whether each worker builds a separate graph: always, as each is a process."""
         return True
 
 

@@ -121,7 +121,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         self._runs += 1
 
     def end(self, session: Any) -> None:
-        """Logs what is left, if it is to, and frees the queue."""
+        """Logs the remaining elements if requested, and frees the queue."""
         if self._log_at_end:
             self._log_values(session)
         session.run(self._delete)

@@ -60,7 +60,7 @@ def isPopdistEnvSet() -> bool:  # noqa: N802
 
 
 def getNumInstances() -> int:  # noqa: N802
-    """Returns the number of processes of the job: what a dataset is sharded by.
+    """Returns the number of processes of the job, by which a dataset is sharded.
 
     Source: `popdist.getNumInstances`.
 
@@ -188,7 +188,7 @@ def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
 
 
 def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls a function in some of the instances; what waits for others in it waits only for these.
+    """Calls a function in some of the instances; collectives in it wait only for these.
 
     Args:
         instances: their numbers. Between several that are not all, the function may exchange nothing.
@@ -232,7 +232,7 @@ def initializeBackend() -> None:  # noqa: N802
 
 
 def isBackendInitialized() -> bool:  # noqa: N802
-    """Returns whether instances can meet: always, as they do so when they first exchange something.
+    """Returns whether instances can exchange data: always, because they connect at the first exchange.
 
     Source: `popdist.isBackendInitialized`.
 
@@ -244,7 +244,7 @@ def isBackendInitialized() -> bool:  # noqa: N802
 
 
 def finalizeBackend() -> None:  # noqa: N802
-    """Waits until all instances have come here; what they say to each other ends with the process.
+    """Waits until all instances have called it; connections close when the process ends.
 
     Source: `popdist.finalizeBackend`.
 

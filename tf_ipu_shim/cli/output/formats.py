@@ -72,7 +72,7 @@ def _property(text: str) -> str:
 
 @contextlib.contextmanager
 def script_output(chosen: str) -> Iterator[None]:
-    """Sends what a script prints to the error stream unless the format is text: the output has only the result."""
+    """Redirects a script's output to stderr unless the format is text, so that stdout has only the result."""
     if chosen == TEXT:
         yield
         return

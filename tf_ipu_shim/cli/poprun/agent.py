@@ -27,7 +27,7 @@ from tf_ipu_shim.runtime.jobs import rendezvous
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Greets, runs what it is told, and returns that program's status."""
+    """Greets, runs the program that `poprun` names, and returns its status."""
     host, ipus, instances = arguments[0], int(arguments[1]), int(arguments[2])
     (address,) = rendezvous.free_addresses([host])
     greeting = Greeting(tf_ipu_shim.__version__, address, attach.first_free(systems.current(), ipus, instances))

@@ -1,4 +1,4 @@
-"""What `poprun` and its agent on another host tell each other."""
+"""The messages between `poprun` and its agent on another host."""
 
 from __future__ import annotations
 

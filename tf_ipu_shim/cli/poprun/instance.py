@@ -1,4 +1,4 @@
-"""One process of a job, here or by an agent on another host, and what it prints."""
+"""One process of a job, local or started by an agent on another host, and its output."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Instance:
                     self._last.append(line)
 
     def close(self, seconds: float) -> None:
-        """Waits for what it has printed; what it started may hold its output open."""
+        """Waits for the rest of its output; its child processes may hold the output open."""
         for reader in self._readers:
             reader.join(seconds)
         if self._log and not any(reader.is_alive() for reader in self._readers):
@@ -100,7 +100,7 @@ def start(command: Sequence[str], environment: Mapping[str, str], is_first: bool
 
 
 class Agent:
-    """An agent on another host, which starts one instance when it is told what.
+    """An agent on another host, which starts one instance on request.
 
     Args:
         remote_shell: the command that runs another on a host, such as `ssh -o BatchMode=yes`.
@@ -143,7 +143,7 @@ class Agent:
         )
 
     def start(self, order: agent_messages.Order) -> subprocess.Popen[str]:
-        """Tells the agent what to run; the process here ends with the status of the one there.
+        """Sends the agent the program to run; the local process ends with the status of the remote one.
 
         Raises:
             HostError: the agent has ended.
@@ -158,7 +158,7 @@ class Agent:
 
 
 class _killed_after:
-    """Kills a process that takes longer than a number of seconds."""
+    """Kills a process that runs longer than a number of seconds."""
 
     def __init__(self, process: subprocess.Popen[str], seconds: float) -> None:
         self._timer = threading.Timer(seconds, process.kill)

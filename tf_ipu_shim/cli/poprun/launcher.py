@@ -155,7 +155,7 @@ class _Job:
         self._instances.append(instance.Instance(process, self._output(index)))
 
     def _variables(self, index: int, place: _Place, places: Sequence[_Place]) -> dict[str, str]:
-        """Returns what an instance is told by its environment."""
+        """Returns the environment variables of an instance."""
         mates = [other_place for other_place in places if _host_name(other_place) == _host_name(place)]
         numbers = {
             "RANK": str(index),
@@ -209,7 +209,7 @@ class _Job:
         return status if status > 0 else 128 - status
 
     def _terminate(self) -> None:
-        """Ends all that is left of the instances, and what they have started."""
+        """Ends all remaining instances and their child processes."""
         processes = [started.process for started in self._instances]
         unused = [agent.process for agent in self._agents]
         for process in (*processes, *unused):

@@ -1,4 +1,4 @@
-"""Defines and checks the options of `poprun`, and says what each instance is told."""
+"""Defines and checks the options of `poprun`, and derives the settings of each instance."""
 
 from __future__ import annotations
 
@@ -246,7 +246,9 @@ def _exported(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _parse_export(text: str) -> tuple[dict[str, str], list[str]]:
-    """Returns what `mpirun -x NAME=VALUE` would set, and its other words. `-x NAME` passes on the instances' value."""
+    """Returns the variables that `mpirun -x NAME=VALUE` would set, and the other words. `-x NAME` passes on the
+    instances' value.
+    """
     values, invalid = {}, []
     words = iter(shlex.split(text))
     for word in words:

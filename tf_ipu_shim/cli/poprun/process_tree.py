@@ -42,7 +42,7 @@ def terminate(processes: Sequence[subprocess.Popen[str]], seconds: float = GRACE
 
 
 def wait_or_kill(processes: Sequence[subprocess.Popen[str]], deadline: float) -> None:
-    """Waits for processes until a time of `time.monotonic`, then kills what is left of them."""
+    """Waits for processes until a time of `time.monotonic`, then kills the rest."""
     for process in processes:
         try:
             process.wait(max(0.0, deadline - time.monotonic()))

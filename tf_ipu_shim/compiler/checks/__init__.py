@@ -1,1 +1,1 @@
-"""Checks that refuse what an IPU or XLA cannot run, naming the line of the script."""
+"""Checks that refuse programs which an IPU or XLA cannot run, naming the line of the script."""

@@ -35,7 +35,7 @@ def emit_replicas(state: LoweringState) -> None:
 
 
 def describe_runs(state: LoweringState) -> None:
-    """Records what one run enqueues, and which runs may not overlap."""
+    """Records the elements that one run enqueues, and which runs may not overlap."""
     program, functions = state.program, state.functions
     program.sent = state.enqueues
     if functions.with_ops(frozenset({vocabulary.SEND_TO_HOST})):
@@ -110,7 +110,7 @@ def _run_function(program: LoweredProgram, name: str, types: Sequence[int], grap
 
 
 def _run_replicas(program: LoweredProgram, request: ProgramRequest, emissions: list[_Emission]) -> None:
-    """Makes the program's op run all replicas at the same time, each with its own variable copies."""
+    """Makes the program's op run all replicas at the same time, each with separate variables."""
     first, replica = emissions[0], emissions[0].emitter.replica
     program.shards, program.first_replica = replica.shards, first.name
     variables = [index for index, ipu in enumerate(first.variable_chips) if ipu >= 0]

@@ -93,7 +93,7 @@ Rule = Callable[[Node], "Sequence[node_def_pb2.NodeDef] | None"]
 
 
 class FunctionGraph:
-    """A function's arguments, its nodes in topological order, and what it returns.
+    """A function's arguments, its nodes in topological order, and its results.
 
     Args:
         arguments: argument name to `DataType`, in order.

@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 @dataclasses.dataclass(frozen=True)
 class ProgramRequest:
-    """A call of a traced function, with what is known of its arguments when it first runs.
+    """A call of a traced function, with the known properties of its arguments at the first run.
 
     Args:
         arg_types: `DataType` of each argument.
@@ -43,7 +43,7 @@ class ProgramRequest:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """One XLA program: what one IPU does in one phase.
+    """One XLA program: the work of one IPU in one phase.
 
     Args:
         phase: its place among the programs of that IPU.

@@ -207,7 +207,7 @@ class _FunctionCopies:
         return copy
 
     def _with_kernel_ops(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
-        """Returns a copy whose ops all have kernels that accept what XLA accepts."""
+        """Returns a copy whose ops all have kernels for the inputs that XLA accepts."""
         copy = copy_function(function)
         for attribute in [key for key in copy.attr if key.startswith(_IRRELEVANT_ATTRIBUTES)]:
             del copy.attr[attribute]
@@ -246,7 +246,7 @@ class _FunctionCopies:
 
 
 def _return_after_accesses(function: function_pb2.FunctionDef) -> None:
-    """Has callers that wait for a function wait for what it reads of variables, too: a write may come next."""
+    """Makes callers that wait for a function also wait for its variable reads: a write may come next."""
     variables = {argument.name for argument in function.signature.input_arg if argument.type == op_types.RESOURCE}
     returned = set(function.control_ret.values())
     for node in function.node_def:

@@ -49,7 +49,7 @@ def launch_functions(
 
 
 def narrow_seeds(function: function_pb2.FunctionDef, folded: Container[str]) -> None:
-    """Has ops that make keys of seeds take the lower 32 bits, as XLA does: TensorFlow's kernels keep the sign.
+    """Makes ops that derive keys from seeds use the lower 32 bits, as XLA does: TensorFlow's kernels keep the sign.
 
     Args:
         function: it is changed.

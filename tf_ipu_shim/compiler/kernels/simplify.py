@@ -28,7 +28,7 @@ def simplify_function(function: function_pb2.FunctionDef) -> function_pb2.Functi
 
 
 class _Simplifier:
-    """Finds the ops of one function to remove and what replaces them."""
+    """Finds the ops of one function to remove, and their replacements."""
 
     def __init__(self, function: function_pb2.FunctionDef) -> None:
         self._function = function
@@ -93,7 +93,7 @@ class _Simplifier:
         return self._waits.get(name, [name])
 
     def _is_removed(self, node: Node, data: list[str], controls: list[str]) -> bool:
-        """Returns whether an op is removed; records what replaces it."""
+        """Returns whether an op is removed; records its replacement."""
         name = node.name
         if node.op == _JOIN and len(controls) < 2:
             self._waits[name] = controls

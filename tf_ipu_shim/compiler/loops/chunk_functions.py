@@ -210,7 +210,7 @@ def _with_inputs(node: Node, inputs: Sequence[str], controls: Iterable[str]) -> 
 def _buffers(
     writer: FunctionBuilder, feeds: Feeds, renamed: Mapping[str, str]
 ) -> tuple[list[tuple[int, str]], dict[Node, list[str]]]:
-    """Writes outputs into buffers; returns the buffers and what replaces the removed ops."""
+    """Writes outputs into buffers; returns the buffers and the replacements of the removed ops."""
     buffers: list[tuple[int, str]] = []
     removed: dict[Node, list[str]] = {node: [] for node in (*feeds.infeeds, *feeds.iterators)}
     shapes = iter(_outfeed_tensors(feeds))

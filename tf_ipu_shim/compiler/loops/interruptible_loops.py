@@ -25,7 +25,7 @@ _TARGET = "TfIpuShimGoesOn"
 
 
 def mark_long_loops(functions: Functions) -> None:
-    """Marks loops that may take long: all without a known small trip count."""
+    """Marks loops that may run for long: all without a known small trip count."""
     for name in functions.reached():
         graph = functions[name]
         if graph.ops.isdisjoint(vocabulary.LOOPS):

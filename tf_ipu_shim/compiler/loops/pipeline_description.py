@@ -85,7 +85,7 @@ class PipelineDescription:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PipelineDescription:
-        """Parses what `to_json` wrote."""
+        """Parses the output of `to_json`."""
         values = json.loads(text)
         for name in ("input_bytes", "kept_bytes", "checkpoint_bytes"):
             values[name] = tuple(values[name])

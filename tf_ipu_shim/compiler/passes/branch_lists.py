@@ -31,7 +31,7 @@ def replace_missing_lists(functions: Functions) -> None:
 
 
 class _Finder:
-    """Finds what another branch returns."""
+    """Finds lists that another branch returns."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
@@ -82,7 +82,7 @@ class _Finder:
         return None
 
     def _returned_list(self, node: Node, index: int) -> list[node_def_pb2.NodeDef] | None:
-        """Returns the same for what a call or branch returns."""
+        """Returns the list that a call or branch returns."""
         for name in op_types.called_functions(node.proto):
             if name in self._functions:
                 inner = self._functions[name]

@@ -45,7 +45,7 @@ class ConstantValues:
         self._calls: dict[str, list[tuple[FunctionGraph, Node]]] | None = None
 
     def constants_of(self, graph: FunctionGraph, node: Node) -> Iterator[tuple[str, node_def_pb2.NodeDef]]:
-        """Yields the constant results of a call or branch, or the constant element an op takes from a list."""
+        """Yields the constant results of a call or branch, or the constant element that an op reads from a list."""
         values: Sequence[_Value] = ()
         if node.op == _POP:
             values = [self._tensor_value(graph, f"{node.name}:tensor:0")]

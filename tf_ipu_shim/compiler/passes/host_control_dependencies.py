@@ -18,7 +18,7 @@ _NO_CONTROLS: frozenset[str] = frozenset()
 
 
 def add_control_dependencies(functions: Functions) -> None:
-    """Makes host ops with effects wait for what their operands wait for."""
+    """Makes host ops with effects wait for the dependencies of their operands."""
     for name in functions.reached():
         graph = functions[name]
         if sum(map(_has_host_effect, graph.nodes)) > 1:

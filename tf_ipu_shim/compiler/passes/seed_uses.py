@@ -52,11 +52,11 @@ class SeedUses:
             self._follow(*self._pending.pop())
 
     def is_seed(self, graph: FunctionGraph, node: Node, index: int, tensor_name: str) -> bool:
-        """Returns whether an op's input is a seed that a branch or list gives, or what one is computed of."""
+        """Returns whether an op's input is a seed from a branch or list, or an operand of one."""
         return (graph.name, node.name, index) in self._inputs and self._is_computed(graph, tensor_name)
 
     def is_returned_seed(self, graph: FunctionGraph, index: int) -> bool:
-        """Returns whether a function's result is a seed that a branch or list gives."""
+        """Returns whether a function's result is a seed from a branch or list."""
         return (graph.name, index) in self._results and self._is_computed(graph, graph.returns[index])
 
     def _is_computed(self, graph: FunctionGraph, tensor_name: str) -> bool:
@@ -94,7 +94,7 @@ class SeedUses:
             self._pending.append((graph, tensor_name))
 
     def _follow(self, graph: FunctionGraph, tensor_name: str) -> None:
-        """Adds what a tensor is computed of."""
+        """Adds the operands from which a tensor is computed."""
         node = graph.producer(tensor_name)
         if node is None:
             index = list(graph.arguments).index(tensor_name)

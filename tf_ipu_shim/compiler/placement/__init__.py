@@ -1,1 +1,1 @@
-"""Assigns ops to locations and phases, and decides what is cloned or kept out of XLA programs."""
+"""Assigns ops to locations and phases; decides which ops are cloned or kept out of XLA programs."""

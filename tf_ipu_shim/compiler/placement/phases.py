@@ -40,7 +40,7 @@ def assign_phases(graph: FunctionGraph, placement: Placement) -> dict[Node, int]
 
 
 def _delay_lists(locations: Mapping[Node, Location], phases: dict[Node, int]) -> None:
-    """Moves TensorList creation, and what only it needs, to the phase that first uses the list.
+    """Moves TensorList creation, and ops that only it needs, to the phase that first uses the list.
 
     A list cannot go from one XLA program to another. The list that a loop fills often exists from the beginning, while
     the loop waits for an infeed element.

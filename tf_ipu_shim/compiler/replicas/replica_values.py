@@ -48,7 +48,7 @@ class ReplicaValues:
                     self._follow(name, op)
 
     def differs(self, function: str, node: node_def_pb2.NodeDef) -> bool:
-        """Returns whether an op's result, or what it writes to a variable, may differ between replicas."""
+        """Returns whether an op's result, or the value it writes to a variable, may differ between replicas."""
         return (function, node.name) in self._own
 
     def _is_own(self, function: str, tensor_name: str) -> bool:

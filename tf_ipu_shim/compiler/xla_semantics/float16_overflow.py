@@ -131,7 +131,7 @@ class _FunctionClipper:
         return self._op("Cast", "y", name, value, SrcT=_FLOAT, DstT=HALF)
 
     def _clipped_variables(self, node: node_def_pb2.NodeDef) -> str:
-        """Clips variables after an op that updates them; returns what other ops wait for then."""
+        """Clips variables after an op that updates them; returns the ops for which other ops then wait."""
         last = f"^{node.name}"
         for variable, kind in zip(list(node.input), op_types.input_types(node)):
             if kind == op_types.RESOURCE:

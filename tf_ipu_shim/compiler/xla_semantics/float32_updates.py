@@ -81,7 +81,7 @@ def update_float32_copies(
 
 
 class _Update:
-    """The ops that take an update's place; see `update_float32_copies`."""
+    """The ops that replace an update; see `update_float32_copies`."""
 
     def __init__(self, writer: FunctionWriter, node: node_def_pb2.NodeDef, inputs: Sequence[str]) -> None:
         self._writer, self._node = writer, node

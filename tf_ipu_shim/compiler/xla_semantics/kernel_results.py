@@ -76,7 +76,7 @@ def with_kernel_results(program: LoweredProgram, runs_by_one_dnn: IsOneDnn) -> L
 
 
 class Original:
-    """Makes an op itself, of inputs that may differ from its own; returns its results.
+    """Makes a copy of an op with inputs that may differ from the original's; returns its results.
 
     Args:
         node: the op.
@@ -149,7 +149,7 @@ def _rewrite(
 def _replacement(
     node: node_def_pb2.NodeDef, branches: list[function_pb2.FunctionDef]
 ) -> tuple[list[node_def_pb2.NodeDef], dict[str, str]]:
-    """Returns the ops that replace one, and what replaces its results."""
+    """Returns the ops that replace one, and the tensors that replace its results."""
     inputs = data_inputs(node)
     controls = control_inputs(node)
     definition = _function(node, branches)

@@ -1,4 +1,4 @@
-"""Table: what each argument of infeeds, outfeeds, iterators and their raw ops changes."""
+"""Table of the effect of each argument of infeeds, outfeeds, iterators and their raw ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table: what each argument of normalisation, recurrent and other layers changes."""
+"""Table of the effect of each argument of normalisation, recurrent and other layers."""
 
 from __future__ import annotations
 

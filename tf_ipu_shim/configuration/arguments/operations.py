@@ -1,4 +1,4 @@
-"""Table: what each argument of loops and ops changes."""
+"""Table of the effect of each argument of loops and ops."""
 
 from __future__ import annotations
 

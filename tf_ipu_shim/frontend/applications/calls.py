@@ -135,7 +135,7 @@ def embedded_runtime_start(
 
 
 def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any:
-    """Hands a batch to an engine and returns what the application sends for it.
+    """Passes a batch to an engine and returns the application's results for it.
 
     Calls from several threads and sessions are answered in the order in which they come.
 

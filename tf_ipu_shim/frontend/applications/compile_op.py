@@ -29,7 +29,7 @@ _NAME = "application_compile"
 def application_compile(
     func: Callable[..., Any], inputs: Sequence[Any] | None, output_path: str | None, freeze: bool, name: str | None
 ) -> Any:
-    """Returns the tensor of `experimental_application_compile_op`, which takes and says the same."""
+    """Returns the tensor of `experimental_application_compile_op`, with the same arguments and errors."""
     if not callable(func):
         raise TypeError(f"The application must be a function, not {func!r}. Pass a function.")
     inputs = [] if inputs is None else inputs
@@ -131,7 +131,7 @@ def _has_known_value(tensor: Any) -> bool:
 
 
 def _variable_names(graph: Any) -> Iterator[tuple[int, str]]:
-    """Yields names of variables by the tensor that a function around the program, or the program, takes them as."""
+    """Yields names of variables by the tensor that carries each into the program or a function around it."""
     while graph is not None:
         # `FuncGraph.variables` only has the graph's own; variables that its functions read are noted here.
         watched = tf_graphs.watched_variables(graph)

@@ -96,7 +96,9 @@ class Engine:
                     return
 
     def _reload(self) -> bool:
-        """Loads what the engine was started with again, as after a reset of IPUs; without it there is no engine."""
+        """Loads the engine again with its initial inputs, as after a reset of IPUs; without an engine it does
+        nothing.
+        """
         try:
             self._session.run(self._initialise, self._fed)
         except Exception as error:
@@ -166,7 +168,7 @@ class Engine:
             return placeholder
 
     def _infeed(self, index: int, initialisers: list[Any]) -> Any:
-        """Returns an iterator, under the name that the program knows, which yields what calls pass."""
+        """Returns an iterator, under the name in the program, which yields the inputs of calls."""
         tensors = [tensor for tensor in self._signature.streamed_inputs if tensor.feed == index]
         types = [dtypes.as_dtype(tensor.data_type) for tensor in tensors]
         shapes = [tensor_shape.as_shape(tensor.shape) for tensor in tensors]
@@ -191,7 +193,7 @@ class Engine:
 
 
 def _no_prefetch_options() -> Any:
-    """Options of a dataset of which no element is taken before the program wants it."""
+    """Options of a dataset that disable reading ahead."""
     chosen = dataset_options.Options()
     chosen.autotune.enabled = False
     chosen.experimental_optimization.apply_default_optimizations = False  # they would put a prefetch behind it

@@ -45,7 +45,7 @@ def install() -> None:
 
 
 def is_session_graph() -> bool:
-    """Returns whether what is being built is for a session."""
+    """Returns whether the current graph is for a session."""
     graph = ops.get_default_graph()
     while isinstance(graph, (func_graph.FuncGraph, tf_graphs.DefunGraph)):
         graph = graph.outer_graph
@@ -53,7 +53,7 @@ def is_session_graph() -> bool:
 
 
 def prune_loop_bodies() -> Any:
-    """Returns a context in which loops are marked: their bodies run what the values that they carry on depend on."""
+    """Returns a context in which loops are marked: their bodies run only ops on which the carried values depend."""
     return tracing.attribute_scope({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
 
 
@@ -143,8 +143,9 @@ def _cond_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., Any
 
 
 def _handles_from_outside(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """For XLA, TensorFlow has a branch return what its gradient takes of it: a handle too, which another branch cannot
-    stand in for. A handle in a branch is one from outside of it."""
+    """Makes a branch capture the handle from outside instead of its own argument: XLA cannot return handles from a
+    branch.
+    """
 
     @functools.wraps(stock)
     def capture(self: Any, tensor: Any, name: Any) -> Any:

@@ -158,7 +158,7 @@ def _temporary_configuration(settings: ApplicationSettings) -> Iterator[None]:
 
 
 def _without_outer_controls(part: Any) -> Any:
-    """Returns a part of a graph without control inputs from outside of it: what it reads of there has been computed."""
+    """Returns a part of a graph without control inputs from outside, which have been computed before."""
     copy = type(part)()
     copy.CopyFrom(part)
     inside = {node.name for node in copy.node}

@@ -81,7 +81,7 @@ def save(frozen: FrozenGraph, directory: str, tags: Sequence[str], signature_key
 
 @contextlib.contextmanager
 def _silence_deprecations() -> Iterator[None]:
-    """TensorFlow says at each call that what TensorFlow 1 has is deprecated: the caller has chosen it."""
+    """Suppresses TensorFlow's deprecation warnings for TensorFlow 1 calls, which the caller has chosen."""
     logger = logging.getLogger("tensorflow")
     level = logger.level
     logger.setLevel(logging.ERROR)

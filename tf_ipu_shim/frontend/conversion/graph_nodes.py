@@ -11,7 +11,7 @@ Tensor = tuple[str, int]
 
 
 def is_control(name: str) -> bool:
-    """Returns whether a node's input only says what runs before it."""
+    """Returns whether a node's input is a control input."""
     return name.startswith("^")
 
 
@@ -89,12 +89,12 @@ def signature_tensors(signature_def: Any) -> list[str]:
 
 
 def input_tensors(signature_def: Any) -> list[str]:
-    """Returns the names of the tensors that a signature takes, sorted by key."""
+    """Returns the names of a signature's input tensors, sorted by key."""
     return [_dense_name(signature_def.inputs[key], key) for key in sorted(signature_def.inputs)]
 
 
 def output_tensors(signature_def: Any) -> list[str]:
-    """Returns the names of the tensors that a signature gives, sorted by key."""
+    """Returns the names of a signature's output tensors, sorted by key."""
     return [_dense_name(signature_def.outputs[key], key) for key in sorted(signature_def.outputs)]
 
 

@@ -69,7 +69,7 @@ def _parse_options(arguments: str, transform: str) -> list[tuple[str, str]]:
 
 
 def _strip_unused(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
-    """Only what the outputs need, up to the inputs."""
+    """Keeps only the ops that the outputs need, up to the inputs."""
     nodes = {node.name: node for node in graph_def.node}
     reachable: set[str] = set()
     pending = list(fetched)

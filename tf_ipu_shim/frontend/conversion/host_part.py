@@ -23,7 +23,7 @@ def split_graph(graph_def: Any) -> tuple[Any, Any]:
 
 
 def find_crossings(sender: Any, receiver: Any) -> list[str]:
-    """Returns the tensors that one part gives another, each once, in the order in which they are read."""
+    """Returns the tensors that pass from one part to another, each once, in the order in which they are read."""
     sends = {node.name for node in sender.node}
     inputs = (
         graph_nodes.parse_tensor(name)
@@ -35,7 +35,7 @@ def find_crossings(sender: Any, receiver: Any) -> list[str]:
 
 
 def check_host_first(host: Any, ipu: Any) -> None:
-    """Checks that the host's part is what comes before the IPU's."""
+    """Checks that the host's part comes before the IPU's."""
     if edge := find_edge(ipu, host):
         source, target = edge
         raise ValueError(
@@ -52,7 +52,7 @@ def find_edge(sender: Any, receiver: Any) -> tuple[str, str] | None:
 
 
 def remove_host_part(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-    """Returns the graph without its host's part; what that gives the IPU becomes inputs."""
+    """Returns the graph without its host's part, whose results become inputs."""
     ipu, host = split_graph(graph_def)
     check_host_first(host, ipu)
     hosts, result = graph_nodes.nodes_by_name(host), type(graph_def)()

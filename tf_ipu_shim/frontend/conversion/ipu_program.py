@@ -76,7 +76,7 @@ def _build_graph(
 
 
 def _append_nodes(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
-    """A graph with what comes after it, whose nodes keep their names: TensorFlow's import would give some new ones."""
+    """Returns a graph with later nodes appended under their names, which TensorFlow's import would change."""
     moved = {graph_nodes.parse_tensor(name): graph_nodes.parse_tensor(now) for name, now in names.items()}
     node_names = {node.name for part in (graph_def, after) for node in part.node}
     for node in after.node:
@@ -110,7 +110,7 @@ def import_part(graph_def: Any, operands: dict[str, Any], outputs: Sequence[str]
 
 
 def _drop_outer_colocations(node: Any, node_names: Container[str]) -> None:
-    """Takes from a node what asks for its own place, and for that of a node that is in another part."""
+    """Removes the device and colocation requests of a node that refer to another part."""
     for attribute in CLUSTER_ATTRIBUTES:
         node.attr.pop(attribute, None)
     if vocabulary.COLOCATION_ATTRIBUTE in node.attr:
@@ -134,7 +134,7 @@ def _check_no_frames(ipu: Any) -> None:
 
 
 def _find_nodes_after(host: Any, ipu: Any) -> Any:
-    """Returns the part of the host's that needs what the IPU computes."""
+    """Returns the host's nodes that need results of the IPU."""
     after = {node.name for node in ipu.node}
     grew = True
     while grew:

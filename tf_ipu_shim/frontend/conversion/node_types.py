@@ -54,7 +54,7 @@ def touches_state(node: Any) -> bool:
 
 
 def calls_functions(node: Any) -> bool:
-    """Returns whether a node runs functions of the graph's library, which have their own dtypes."""
+    """Returns whether a node runs functions of the graph's library, which have fixed dtypes."""
     return node.op in ("PartitionedCall", "StatefulPartitionedCall") or any(
         value.WhichOneof("value") == "func" or value.list.func for value in node.attr.values()
     )

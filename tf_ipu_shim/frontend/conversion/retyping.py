@@ -1,4 +1,4 @@
-"""Changes one dtype to another throughout a graph, and inserts casts where both meet."""
+"""Changes one dtype to another throughout a graph, and inserts casts between them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DtypeConversion:
         self._values = values
 
     def apply(self, graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-        """Returns the converted graph and its signature; what was given stays as it is."""
+        """Returns the converted graph and its signature; the originals stay."""
         readers = _find_consumers(graph_def)
         result = type(graph_def)()
         result.CopyFrom(graph_def)

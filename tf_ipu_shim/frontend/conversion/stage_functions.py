@@ -90,7 +90,7 @@ def stage_function(graph_def: Any, part: StagePart) -> Stage:
 def _shared_constants(
     nodes: Mapping[str, Any], stage_nodes: set[str], stages: Mapping[str, int], fed: set[str]
 ) -> set[str]:
-    """Constants that a stage's nodes need; each stage has its own copy."""
+    """Constants that a stage's nodes need; each stage has a separate copy."""
     shared: set[str] = set()
     pending = list(stage_nodes)
     while pending:

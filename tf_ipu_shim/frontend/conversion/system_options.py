@@ -15,7 +15,7 @@ def configure(settings: Any) -> None:
 
 
 def set_options(options: Any, settings: Any) -> None:
-    """Sets what a conversion says of the system in an `IPUConfig`."""
+    """Sets the system options of a conversion in an `IPUConfig`."""
     options.auto_select_ipus = int(settings.num_ipus)  # an IPUConfig takes no other type
     options.matmuls.poplar_options = poplar_options(settings.matmul_amp, settings.matmul_partial_type)
     options.convolutions.poplar_options = poplar_options(settings.conv_amp, settings.conv_partial_type)

@@ -19,7 +19,7 @@ def unique_name(kind: str, name: str = "") -> str:
 
 
 class NonCopyable:
-    """A queue, which no other object may be: two that have one name would take each other's elements.
+    """A queue that cannot be copied: two queues of one name would consume each other's elements.
 
     Example:
         >>> import copy

@@ -24,7 +24,7 @@ class IPUInfeedQueueSpec:
 
 
 def not_supported_error(label: str) -> RuntimeError:
-    """Returns the error for what a queue cannot do that has a spec and no dataset."""
+    """Returns the error for a call that a queue with a spec and without a dataset cannot serve."""
     words = {"initializer": "should already be initialized", "deleter": "cannot be deleted"}[label]
     return RuntimeError(
         f"IPUInfeedQueue created from spec {words}: its dataset belongs to the queue that the spec is of. Use that "

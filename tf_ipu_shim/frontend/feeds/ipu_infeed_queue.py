@@ -111,7 +111,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
     @property
     def deleter(self) -> Any:
-        """The operation that frees what the dataset holds. The `initializer` starts it again.
+        """The operation that frees the dataset's resources. The `initializer` starts it again.
 
         Where it was not started before, in a session, the operation raises `NotFoundError`.
 
@@ -134,7 +134,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
     @property
     def dequeued(self) -> bool:
-        """Returns whether a program takes elements from this queue."""
+        """Returns whether a program consumes elements of this queue."""
         return self._dequeued
 
     @property
@@ -143,7 +143,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
         return len(self._types)
 
     def get_next(self) -> Any:
-        """Not to be called: a loop or pipeline takes the elements.
+        """Refuses calls from scripts: a loop or pipeline consumes the elements.
 
         Raises:
             ValueError: always.
@@ -166,7 +166,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
     @classmethod
     def _from_type_spec(cls, spec: infeed_queue_spec.IPUInfeedQueueSpec) -> IPUInfeedQueue:
-        """A queue that programs take the same elements from; the one that the spec is of starts and frees them."""
+        """A queue that shares the elements of the original queue, which starts and frees them."""
         queue = cls.__new__(cls)
         queue._device_ordinal = spec._device_ordinal
         queue._prefetch_depth = spec._prefetch_depth
@@ -210,7 +210,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
             )
 
     def _iterator(self) -> Any:
-        """Returns the iterator, found by its name: programs and sessions meet there."""
+        """Returns the iterator by its name, which programs and sessions share."""
         return gen_dataset_ops.iterator_v2(
             shared_name=self._id, container="", output_types=self._types, output_shapes=self._shapes
         )

@@ -1,4 +1,4 @@
-"""Dataset iterators for IPU programs: what `iter(dataset)` returns in the scope of a strategy.
+"""Dataset iterators for IPU programs, as `iter(dataset)` returns in the scope of a strategy.
 
 Subclasses `iterator_ops.OwnedIterator` and replaces `dataset_ops.DatasetV2.__iter__`; checked on TensorFlow 2.15.1 and
 2.21.0.
@@ -142,7 +142,7 @@ class IteratorQueue:
 
     @property
     def deleter(self) -> Any:
-        """Frees what the dataset holds: the iterator is at its end."""
+        """Frees the dataset's resources at the iterator's end."""
         with ops.device(_HOST):
             return gen_dataset_ops.make_iterator(tf_datasets.variant_tensor(self._dataset.take(0)), self._handle)
 

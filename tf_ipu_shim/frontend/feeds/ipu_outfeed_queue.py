@@ -185,7 +185,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         return ipu_compiler.compile(enqueue, copies.inputs)
 
     def dequeue(self, wait_for_completion: bool = False) -> Any:
-        """Takes what programs have sent so far.
+        """Dequeues the elements that programs have sent so far.
 
         Args:
             wait_for_completion: waits for a program that runs in another thread to finish first.
@@ -250,7 +250,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
 
     @property
     def deleter(self) -> Any:
-        """The operation that drops the queue and what is in it."""
+        """The operation that deletes the queue with its elements."""
         with ops.device(_HOST):
             return plugin.load().ops.ipu_delete_outfeed(feed_id=self._id, device_ordinal=self._device_ordinal)
 

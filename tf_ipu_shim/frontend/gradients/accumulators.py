@@ -100,7 +100,7 @@ def _resolve_dtype(chosen: Any, value: Any, argument: str) -> Any:
 
 @dataclasses.dataclass
 class _TracedLoop:
-    """A loop whose body is being traced, and what accumulates in it."""
+    """A loop whose body is being traced, and its accumulators."""
 
     graph: Any
     iterations: int | None
@@ -168,7 +168,7 @@ def _find_loop(result: Any) -> Any:
 
 
 class _AccumulatorVariable:
-    """A variable of the program's own, on the device of what it belongs to.
+    """A variable that the program keeps for itself, on the device of the accumulated tensor.
 
     Args:
         is_new: whether a loop sets it to zero before it begins; else it is an ordinary variable.
@@ -281,7 +281,7 @@ class GradientAccumulator:
     def totals(
         self, grads_and_vars: Sequence[tuple[Any, Any]], total_scale: Any = 1.0, gradient_scale: Any = None
     ) -> list[tuple[Any, Any]]:
-        """Takes the gradients of one mini-batch, and gives what has been summed since the loop around began.
+        """Adds the gradients of one mini-batch, and returns the sums since the enclosing loop began.
 
         Args:
             grads_and_vars: pairs of gradient and variable; a gradient may be None.

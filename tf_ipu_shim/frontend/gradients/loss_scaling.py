@@ -102,7 +102,7 @@ def unscale_gradient(gradient: Any, factor: Any) -> Any:
 
 
 class LossScaleState:
-    """The factor and what it is decided by, in variables.
+    """Variables with the loss-scaling factor and the counters that adjust it.
 
     Args:
         initial: the factor at first.

@@ -23,7 +23,7 @@ class IPULayer(keras2.public_module().layers.Layer):  # type: ignore[misc]
 
 
 def accepts_leading_dtype(layer: type) -> type:
-    """Lets a layer's constructor take the data type first too, as the SDKs for TensorFlow 1 and before 2.3 have it.
+    """Lets a layer's constructor accept the data type first, as in the SDKs for TensorFlow 1 and before 2.3.
 
     Args:
         layer: the class; none of its other first arguments may be a data type.

@@ -38,7 +38,7 @@ def print_tensor(input: Any, name: str = "") -> Any:
 
 
 def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tensor:
-    """A queue inside a program: each execution puts a tensor in and takes out what one `depth` executions ago put in.
+    """A queue inside a program: each execution adds a tensor and removes the one that was added `depth` executions ago.
 
     The queue is a variable that belongs to the program, begins with zeros and is kept between its runs; each replica
     has its own. In a TensorFlow 1 graph `global_variables_initializer` sets it to zeros. Iterations of a loop are

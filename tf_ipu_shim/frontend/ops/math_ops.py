@@ -60,7 +60,7 @@ def serialized_matmul(
     transpose_b: bool = False,
     name: Any = None,
 ) -> tf.Tensor:
-    """Returns a matrix product computed in parts, one after the other, which takes less memory at a time.
+    """Returns a matrix product computed in sequential parts, which needs less memory at a time.
 
     Args:
         a: shape [..., m, k]; [..., k, m] where transposed.

@@ -168,7 +168,7 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
 
 
 def _check_independent(operations: Sequence[Any]) -> None:
-    """Refuses convolutions of a multi-convolution that take what another of them makes."""
+    """Refuses convolutions of a multi-convolution that use results of one another."""
     convolution_of: dict[str, str] = {}  # what depends on a convolution, and on which
     for operation in operations:  # in the order in which they were made, so that inputs come first
         sources = [convolution_of[tensor.op.name] for tensor in operation.inputs if tensor.op.name in convolution_of]

@@ -41,7 +41,7 @@ def op(spec: str, compute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def op_signature(names: Sequence[str], defaults: Mapping[str, Any]) -> inspect.Signature:
-    """Returns a signature of arguments that a call gives by position or by name."""
+    """Returns the signature of arguments that may be passed by position or by name."""
     kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
     return inspect.Signature([inspect.Parameter(name, kind, default=defaults.get(name, empty)) for name in names])
 

@@ -97,7 +97,7 @@ def recurrent_options(partials_dtype: Any, options: Any, proportion: Any = None)
 
 
 def parse_options(options: Any) -> Any:
-    """Options as a dictionary, where a script gives their JSON."""
+    """Returns options as a dictionary, from a dictionary or JSON."""
     return json.loads(options) if isinstance(options, str) else options
 
 

@@ -1,4 +1,4 @@
-"""Sampled softmax and NCE losses that run on the IPU, with their own candidate sampling.
+"""Sampled softmax and NCE losses that run on the IPU, including candidate sampling.
 
 The sample is log-uniform without repetition, as stock TensorFlow's default. A class arrives after an exponential time
 with its probability p as rate. The sample is the first arrivals. With the time t of the last one, the expected count of

@@ -15,7 +15,7 @@ from tf_ipu_shim.frontend.validation import booleans
 
 
 def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
-    """Checks what all accumulating optimizers take.
+    """Checks the arguments that all accumulating optimizers share.
 
     Args:
         num_mini_batches: mini-batches to an update.

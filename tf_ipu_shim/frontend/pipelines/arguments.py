@@ -37,7 +37,7 @@ class AccumulatedOutfeed(enum.Enum):
 
 @dataclasses.dataclass
 class PipelineArguments:
-    """What `pipeline` was called with; see there. `check` fills defaults in."""
+    """The arguments of `pipeline`. `check` fills defaults in."""
 
     stages: Sequence[Any]
     count: Any

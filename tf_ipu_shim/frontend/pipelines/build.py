@@ -92,7 +92,7 @@ def _sum_dtype(arguments: PipelineArguments, tensor: Any) -> Any:
 
 
 def _build_mini_batch_loop(step: PipelineStep, parts: Sequence[_LoopOutput], count: Any) -> tuple[Any, list[list[Any]]]:
-    """Returns the loop over mini-batches, and what it leaves of each part."""
+    """Returns the loop over mini-batches, and its results for each part."""
 
     def mini_batch(counter: Any, *carried: Any) -> list[Any]:
         groups = step.call(counter, *(part.tensors for part in parts))
@@ -152,7 +152,7 @@ class _LoopOutput:
 
 
 def _annotate_loop(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str) -> None:
-    """Leaves on the loop what is checked before it runs, as Graphcore checks it, and what the memory model reads."""
+    """Annotates the loop with data for Graphcore's checks and the memory model."""
     schedule = arguments.schedule or PipelineSchedule.Grouped
     while loop.type not in vocabulary.LOOPS:
         loop = loop.inputs[0].op

@@ -52,7 +52,7 @@ class _StageOps:
         self._found: dict[str, TensorSource] = {}
 
     def kept(self, gradients: Iterable[Any]) -> list[set[str]]:
-        """For each stage, what its backward ops take of the forward pass."""
+        """Returns for each stage the forward values that its backward ops need."""
         from tf_ipu_shim.compiler.placement.placement import forward_name
 
         stashed: list[set[str]] = [set() for _ in self._bounds[1:]]
@@ -90,7 +90,7 @@ class _StageOps:
                 yield source.outer.name
 
     def bytes(self, names: Iterable[str]) -> int:
-        """Bytes of what tensors are."""
+        """Returns the bytes of tensors."""
         inner = [self._found[name].inner for name in names]
         return sum(map(source_bytes, {tensor.ref(): tensor for tensor in inner}.values()))
 

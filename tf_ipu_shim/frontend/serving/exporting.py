@@ -63,7 +63,7 @@ def export_pipeline(
 
 
 def export_plan(plan: ExportPlan) -> Any:
-    """Exports what was planned, in the manner of the TensorFlow that the script runs in."""
+    """Exports a serving plan in the way of the script's TensorFlow version."""
     if not ops.executing_eagerly_outside_functions():
         if plan.variable_initializer is not None and not callable(plan.variable_initializer):
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Writes serving exports from TensorFlow 1: each step in its own graph, variables frozen to constants.
+"""Writes serving exports from TensorFlow 1: each step in a separate graph, variables frozen to constants.
 
 Uses `convert_variables_to_constants_from_session_graph`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -49,7 +49,7 @@ def _patch_parser(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _place_variables(objects: Any) -> None:
-    """Notes on the variables of a model where they are to be made: a program takes those of its device only."""
+    """Annotates a model's variables with their device: a program only uses variables of its device."""
     for child in objects.nodes[0].children if objects.nodes else ():
         device = {ON_IPUS: DEVICE, ON_HOST: HOST}.get(child.local_name)
         for element in objects.nodes[child.node_id].children if device else ():
@@ -84,7 +84,7 @@ def create_programs(graph_def: graph_pb2.GraphDef) -> bool:
 
 
 def _place_handles(nodes: Iterable[Any], library: Mapping[str, function_pb2.FunctionDef]) -> None:
-    """Puts the variables of a session's graph where the programs are that take them."""
+    """Places the variables of a session's graph on the devices of the programs that use them."""
     needed: set[str] = set()
     nodes = list(nodes)
     for node in nodes:
@@ -96,7 +96,7 @@ def _place_handles(nodes: Iterable[Any], library: Mapping[str, function_pb2.Func
 
 
 def _program_inputs(node: Any, library: Mapping[str, function_pb2.FunctionDef]) -> list[int]:
-    """Returns which inputs of a node a program in the functions that it calls takes, or it takes itself."""
+    """Returns the inputs of a node that are used by a program, directly or in called functions."""
     if node.op == vocabulary.PROGRAM:
         return list(range(len(node.attr["Tin"].list.type)))
     if node.op not in vocabulary.CALLS:
@@ -139,7 +139,7 @@ def _create_program(node: Any, library: Mapping[str, function_pb2.FunctionDef]) 
 
 
 def _fill_default_attributes(nodes: Iterable[Any]) -> None:
-    """Writes out what is left out of a SavedModel because it is an op's default; a program is read as it stands."""
+    """Adds default attributes that a SavedModel leaves out: a program is read without defaults."""
     for node in nodes:
         definition = op_def_registry.get(node.op)
         for attribute in definition.attr if definition is not None else ():

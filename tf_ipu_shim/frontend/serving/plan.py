@@ -32,7 +32,7 @@ class ServingStep:
     signature: list[Any]
 
     def __call__(self, tensors: Sequence[Any]) -> list[Any]:
-        """Calls the function in the current graph; what it returns, flat."""
+        """Calls the function in the current graph; returns its flat results."""
         if isinstance(self.function, def_function.Function):
             returned = self.function(*tensors)
         else:

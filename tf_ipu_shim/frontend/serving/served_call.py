@@ -96,7 +96,7 @@ def _static_shape(tensor: Any) -> list[int | None] | None:
 
 
 def check_stock_ops(graph_def: graph_pb2.GraphDef) -> None:
-    """Refuses what stock TensorFlow could not run."""
+    """Refuses ops that stock TensorFlow cannot run."""
     for node in all_nodes(graph_def):
         if node.op in _IN_THIS_PROCESS:
             raise errors.UnsupportedError(

@@ -39,7 +39,7 @@ class StepSignature:
 
     @property
     def argument(self) -> str:
-        """The name of the argument that gives the signature."""
+        """The name of the argument that defines the signature."""
         return f"{self.label}_signature"
 
 
@@ -138,7 +138,7 @@ def _dataset_specs(step: StepSignature, dataset: Any) -> list[Any]:
 
 
 def _name_specs(step: StepSignature, specs: Sequence[Any]) -> list[Any]:
-    """The specs under names that a signature of a SavedModel can have: their own, else those of the arguments."""
+    """Returns the specs by valid names for a SavedModel's signature: the specs' names, else those of the arguments."""
     names = [
         _valid_name(spec.name or argument)
         for spec, argument in zip(specs, argument_names(step, len(specs)), strict=True)

@@ -164,7 +164,7 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
 
 @contextmanager
 def host_scope(name: str) -> Iterator[None]:
-    """The same scope for what this package puts on the host, which may be in a loop too."""
+    """The same scope for ops that this package puts on the host, which may be in a loop too."""
     graph = ops.get_default_graph()
     if not tracing.in_compilation():
         raise ValueError(

@@ -81,7 +81,7 @@ class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_stra
 
     @property
     def _collective_keys(self) -> Any:
-        """The numbers of collective ops, which scripts of TensorFlow 1.15 replace by their own."""
+        """The keys of collective ops, which scripts of TensorFlow 1.15 may replace."""
         return self._keys
 
     @_collective_keys.setter
@@ -97,7 +97,7 @@ class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_stra
 
     @property
     def _input_workers(self) -> Any:
-        """Elements stay on the host: the function that takes them brings them to the IPU."""
+        """Keeps elements on the host: the function that consumes them copies them to the IPU."""
         return input_lib.InputWorkers([(self._host_device, (self._host_device,))])
 
     def _input_workers_with_options(self, options: Any = None) -> Any:

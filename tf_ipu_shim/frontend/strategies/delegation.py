@@ -1,4 +1,4 @@
-"""Applies `keras.ipu` extensions that a script registers for its own Keras classes.
+"""Applies `keras.ipu` extensions that a script registers for its Keras classes.
 
 An extension says for a method `call` whether it takes part (`_call_supported`) and what happens (`_call_delegate`). An
 object created in the scope of a strategy that has an extension for its class becomes an object of a class with that
@@ -91,7 +91,7 @@ def register_extension(strategy: Any, kind: type, base: type, extension: type) -
 
 
 def delete_extension(strategy: Any, kind: type, base: type) -> None:
-    """Takes back what `register_extension` did; what has been made keeps its extension."""
+    """Undoes `register_extension`; existing models keep their extension."""
     extensions = vars(strategy).get(_REGISTERED, {})
     if not issubclass(extensions.get(kind, object), base):
         raise ValueError(
@@ -138,7 +138,9 @@ def _extended_class(kind: type, extension: type) -> type:
 
 
 def make_constructor(kind: type, extension: type) -> Callable[..., None]:
-    """Returns a constructor of a class with an extension: the class' own, then the extension's, which takes nothing."""
+    """Returns a constructor of a class with an extension: the class' constructor, then the extension's without
+    arguments.
+    """
     base_init: Callable[..., None] = kind.__init__  # type: ignore[misc]
 
     @functools.wraps(base_init)
@@ -151,6 +153,6 @@ def make_constructor(kind: type, extension: type) -> Callable[..., None]:
 
 
 def _preserve_signature(function: Any, base_init: Callable[..., Any]) -> None:
-    """Keras asks for the arguments; autograph would convert what is wrapped, without what is around it."""
+    """Keeps the signature that Keras reads, while autograph converts only the wrapped function."""
     del function.__wrapped__
     function.__signature__ = inspect.signature(base_init)

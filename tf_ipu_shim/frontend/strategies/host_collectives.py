@@ -201,7 +201,7 @@ def collective_name(tensor: Any, kind: str) -> str | None:
 
 
 def is_mean(reduce_op: Any) -> bool:
-    """Returns whether a reduction divides by the number of what it sums.
+    """Returns whether a reduction is a mean.
 
     Example:
         >>> is_mean("MEAN")

@@ -29,7 +29,7 @@ def _warn_old_name() -> None:
 
 
 class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions):
-    """Puts variables and computation on an IPU device: what a TensorFlow 2 script for IPUs works under.
+    """Places variables and computation of a TensorFlow 2 script on an IPU device.
 
     Args:
         ipu_device: where variables live and functions run.
@@ -142,7 +142,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
 
 
 class IPUExtendedV1(strategy_extended.DeviceExtended):
-    """What `IPUStrategyV1.extended` is.
+    """The class of `IPUStrategyV1.extended`.
 
     Args:
         container_strategy: the strategy.
@@ -164,7 +164,7 @@ class IPUExtendedV1(strategy_extended.DeviceExtended):
 
 
 def check_supported_dtypes(values: Any, label: str) -> None:
-    """Refuses what no IPU computes with."""
+    """Refuses dtypes that IPUs do not compute with."""
     for value in nest.flatten(values, expand_composites=True):
         if str(getattr(getattr(value, "dtype", None), "name", "")) == "float64":
             raise TypeError(

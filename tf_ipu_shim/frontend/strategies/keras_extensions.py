@@ -8,7 +8,7 @@ from tf_ipu_shim.frontend.strategies import delegation
 
 
 class KerasExtensions:
-    """The part of a strategy that says what happens to datasets and Keras models made in its scope.
+    """The part of a strategy that handles datasets and Keras models made in its scope.
 
     Args:
         enable_dataset_iterators: whether `iter(dataset)` in the scope returns an `IPUIterator`.
@@ -32,5 +32,5 @@ class KerasExtensions:
         delegation.register_extension(self, class_type, keras_extension_base, extension)
 
     def _delete_keras_extension(self, class_type: Any, keras_extension_base: Any = delegation.KerasExtension) -> None:
-        """Takes back what `_register_keras_extension` did: models get the IPU's own extension again."""
+        """Undoes `_register_keras_extension`: models get the IPU's extension again."""
         delegation.delete_extension(self, class_type, keras_extension_base)

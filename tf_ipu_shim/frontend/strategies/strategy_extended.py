@@ -119,7 +119,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
     @property
     def experimental_between_graph(self) -> bool:
-        """Returns whether each worker builds its own graph."""
+        """Returns whether each worker builds a separate graph."""
         return False
 
     @property
@@ -214,7 +214,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
     @property
     def _input_workers(self) -> Any:
-        """Elements stay on the host: the function that takes them brings them to the IPU."""
+        """Keeps elements on the host: the function that consumes them copies them to the IPU."""
         return input_lib.InputWorkers([(self._cpu_device, (self._cpu_device,))])
 
     def _make_dataset_iterator(self, dataset: Any) -> Any:
@@ -257,7 +257,7 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
 @contextmanager
 def device_scope(device: str) -> Iterator[None]:
-    """Works like `tf.device`, and where a graph's variable would have its initialiser on its own device, too."""
+    """Works like `tf.device`, and also places the initialiser of a graph's variable on its device."""
     graph = ops.get_default_graph()
     colocated = vocabulary.COLOCATION_ATTRIBUTE in tf_graphs.attr_scope_map(graph)
     with (

@@ -16,7 +16,7 @@ _OURS = config.DoNotConvert("tf_ipu_shim")
 
 
 def install() -> None:
-    """Makes AutoGraph skip this package: converting it would take longer than tracing the script."""
+    """Makes AutoGraph skip this package, because converting it is slower than tracing the script."""
     patches.replace(
         config,
         "CONVERSION_RULES",

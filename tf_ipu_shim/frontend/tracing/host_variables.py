@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.variables import gen_resource_variable_ops
 
 
 def hoist_host_reads(graph: func_graph.FuncGraph) -> None:
-    """Has a traced function take the values of the host's variables that it does nothing with but read."""
+    """Passes the values of host variables that a traced function only reads as arguments."""
     for handle, inside in list(graph.captures):
         if handle.dtype.name != "resource" or not _is_host_handle(handle):
             continue

@@ -28,7 +28,7 @@ _KEPT = (vocabulary.STANDS_FOR_ATTRIBUTE, vocabulary.SERVED_ATTRIBUTE, vocabular
 
 
 def inline_calls(graph: func_graph.FuncGraph) -> None:
-    """Adds the ops of called functions to a graph, and has the calls' users take their results."""
+    """Adds the ops of called functions to a graph, and redirects the users of the calls to their results."""
     with graph.as_default(), ops.control_dependencies(None):
         waiting = list(graph.get_operations())
         for op in waiting:
@@ -54,7 +54,7 @@ def live_ops(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
 
 
 def waits(graph: func_graph.FuncGraph) -> dict[Hashable, list[Hashable]]:
-    """Maps the ops of a graph, and what stands for the beginnings of calls, to those that each waits for.
+    """Maps the ops of a graph, and markers for the beginnings of calls, to their dependencies.
 
     A call begins when all of its inputs are there, and what takes its results or waits for it follows all of its ops.
     TensorFlow relies on it: it adds no control input to an op that takes a value of the op to wait for.
@@ -84,20 +84,20 @@ def without_inlined_calls(functions: Iterable[function_pb2.FunctionDef]) -> None
 
 
 def stock_sources(op: ops.Operation) -> list[ops.Operation]:
-    """Returns the ops that one takes its inputs from in stock's graph: there, handles wait for the call, too."""
+    """Returns the input ops of one op in stock's graph, in which handles also wait for the call."""
     instead = _kept_of(op.graph).handles.get(op, {})
     return [instead.get(id(tensor), tensor.op) for tensor in op.inputs]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Beginning:
-    """Of an inlined call: the call itself stands for its end."""
+    """The beginning of an inlined call; the call itself represents its end."""
 
     call: ops.Operation
 
 
 class _Kept:
-    """The inlined calls of a graph: the ops instead of each, what followed it, origins of handles, a count of names."""
+    """The inlined calls of a graph: the ops that replace each, its followers, origins of handles, a count of names."""
 
     def __init__(self) -> None:
         self.instead: dict[ops.Operation, list[ops.Operation]] = {}
@@ -152,7 +152,7 @@ class _InlinedCall:
         self._replace_waits(effects or ([entry] if entry else []))
 
     def _take_arguments(self, body: func_graph.FuncGraph, entry: ops.Operation | None) -> None:
-        """Has values of the call stand for the function's arguments."""
+        """Replaces the function's arguments by the call's values."""
         for argument, value, source in zip(body.inputs, self._call.inputs, stock_sources(self._call)):
             is_handle = value.dtype.name == "resource"
             held = self._held(value, entry)
@@ -185,7 +185,7 @@ class _InlinedCall:
         traced_functions.note_origin(copy, op)
 
     def _wait(self, op: ops.Operation, entry: ops.Operation | None) -> None:
-        """Has a copy wait as its original does; one that has nothing to wait for, for what the call waits for."""
+        """Adds a copy's dependencies as its original has them; without any, it waits for the call's dependencies."""
         controls = [self._copies[control] for control in op.control_inputs]
         if entry is not None and not controls and (not op.inputs or op.type in vocabulary.CALLS):
             controls = [entry]
@@ -236,7 +236,7 @@ class _InlinedCall:
         self._graph.outputs = [results.get(id(tensor), tensor) for tensor in self._graph.outputs]
 
     def _replace_waits(self, effects: list[ops.Operation]) -> None:
-        """Has what waits for the call wait for the effects of the function."""
+        """Makes ops that wait for the call wait for the effects of the function."""
         waiting = list(tf_graphs.control_outputs(self._call))
         joined = [self._join("output_control_node", effects)] if waiting and effects else []
         for user in waiting:
@@ -247,5 +247,5 @@ class _InlinedCall:
             self._graph.control_outputs = [op for op in found if op is not self._call] + effects
 
     def _follow(self, user: ops.Operation) -> None:
-        """Notes that an op follows the call, which it no longer takes from or waits for."""
+        """Records that an op follows the call, from which it no longer reads and for which it no longer waits."""
         self._kept.after.setdefault(user, []).append(self._call)

@@ -28,7 +28,7 @@ def internal(variable: Any) -> Any:
 
 
 def variable_of(tensor: Any) -> Hashable:
-    """Returns what is equal for all handles of one variable in a program."""
+    """Returns an identity that all handles of one variable in a program share."""
     origin = _origin(tensor)
     if isinstance(origin, ops.EagerTensor) or origin.op.type != _HANDLE:
         return id(origin)
@@ -37,7 +37,7 @@ def variable_of(tensor: Any) -> Hashable:
 
 
 def keeps_script_order(op: ops.Operation) -> bool:
-    """Returns whether an op accesses a marked variable, or takes an element of a feed."""
+    """Returns whether an op accesses a marked variable, or reads an element of a feed."""
     if op.type in vocabulary.INFEEDS:
         return True
     origins = [_origin(tensor) for tensor in op.inputs if tensor.dtype == dtypes.resource]
@@ -48,7 +48,7 @@ def keeps_script_order(op: ops.Operation) -> bool:
 
 
 def _origin(tensor: Any) -> Any:
-    """Returns the tensor outside of all functions that a captured one stands for."""
+    """Returns the tensor outside of all functions behind a captured one."""
     while not isinstance(tensor, ops.EagerTensor):
         outer = next((outer for outer, inner in getattr(tensor.graph, "captures", ()) if inner is tensor), None)
         if outer is None:

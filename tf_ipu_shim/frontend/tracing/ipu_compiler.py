@@ -92,7 +92,7 @@ class TracedComputation:
 def trace_computation(
     computation: Callable[..., Any], inputs: Sequence[Any] | None, program: str = ""
 ) -> TracedComputation:
-    """Traces a function as `compile` does; takes and raises the same.
+    """Traces a function as `compile` does, with the same arguments and errors.
 
     Example:
         >>> with tf.Graph().as_default():
@@ -155,7 +155,7 @@ class ComputationResult:
         self._is_flat = True
 
     def unpack(self, returned: Any) -> None:
-        """Sorts what was returned, in the function's graph."""
+        """Sorts the returned values, in the function's graph."""
         self._refuse_estimator_spec(returned)
         self._structure = returned
         self._is_flat = not _is_nested(returned)

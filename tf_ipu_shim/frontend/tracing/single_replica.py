@@ -10,7 +10,7 @@ from tf_ipu_shim import plugin
 
 
 def assertions(replica_op: Any, op_name: str) -> list[Any]:
-    """Returns ops that fail on several replicas; none without an op that gives each replica another value."""
+    """Returns ops that fail on several replicas; none without an op whose value differs by replica."""
     if replica_op is None:
         return []
     replicas = plugin.load().ops.ipu_replication_factor()

@@ -1,4 +1,4 @@
-"""Tells what the graph of a session's compiled function, body or branch is like where stock XLA compiles it.
+"""Derives the graph that stock XLA compiles for a session's compiled function, body or branch.
 
 There, loops and branches of TensorFlow 1 are frames and switches first, which XLA makes functions of. Ops have other
 names then, and some wait for the loop's first variable or for the branch's predicate.
@@ -60,7 +60,7 @@ class StockGraph:
         self.names.update({node: f"arg{place}" for place, node in enumerate(in_order)})
 
     def users(self) -> dict[Node, list[Node]]:
-        """Maps each node to those that take values from it or wait for it; None to those that nothing precedes."""
+        """Maps each node to its users and followers; nodes without dependencies are under None."""
         users: dict[Node, list[Node]] = {}
         for node in self.names:
             if not self._is_dropped(node):
@@ -69,14 +69,14 @@ class StockGraph:
         return users
 
     def _sources(self, node: Node) -> list[Node]:
-        """Returns the nodes that one takes values from or waits for."""
+        """Returns the inputs and control inputs of a node."""
         if node is _PREDICATE:
             return []
         sources = [*inlined_calls.stock_sources(node), *node.control_inputs, *self._pivots(node)]
         return list(dict.fromkeys(map(self._kept, sources)))
 
     def _pivots(self, op: ops.Operation) -> list[Node]:
-        """Returns what TensorFlow 1 has an op wait for that nothing else would keep in its iteration or branch."""
+        """Returns the ops for which TensorFlow 1 makes an op wait only to keep it in its iteration or branch."""
         if op.control_inputs or op.type == "Placeholder":
             return []
         if self._is_branch:
@@ -86,7 +86,7 @@ class StockGraph:
         return [self._first_variable]
 
     def _kept(self, node: Node) -> Node:
-        """Returns the node whose value XLA's graph optimizer has users take instead of an identity's."""
+        """Returns the node that XLA's graph optimizer uses instead of an identity."""
         while self._is_dropped(node):
             node = node.inputs[0].op
         return node
@@ -148,7 +148,7 @@ def _entered(graph: func_graph.FuncGraph) -> Iterator[tuple[ops.Operation, str]]
 
 
 def _first_user(argument: ops.Operation) -> str:
-    """Returns the name of the op that takes a captured value first, in a body or branch within as well."""
+    """Returns the name of the first op that uses a captured value, also inside an inner body or branch."""
     graph = argument.graph
     places = {op: place for place, op in enumerate(graph.get_operations())}
     user = min(argument.outputs[0].consumers(), key=places.__getitem__, default=None)

@@ -23,7 +23,7 @@ _LEFT_OUT = (
 
 
 def skip_summaries() -> None:
-    """Has programs be built without summaries, from now on; what is not a program is not changed."""
+    """Builds programs without summaries from now on; other graphs are not changed."""
     why = "summaries are left out of programs, as `xla.compile` leaves them out, but for scopes on the host"
     patches.replace(summary_op_util, "skip_summary", _patch_skip_summary, why=why)
 
@@ -41,7 +41,7 @@ def _patch_skip_summary(stock: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def remove_host_summaries(graph: Any) -> None:
-    """Takes the summaries made in a program's scopes on the host out of what the session's `merge_all` finds."""
+    """Removes summaries made in a program's host scopes from the session's `merge_all`."""
     for key in (ops.GraphKeys.SUMMARIES, tf_graphs.SUMMARIES_OF_VERSION_2):
         if collection := graph.get_collection_ref(key) if key in graph.collections else []:
             collection[:] = [operation for operation in collection if not _is_descendant(operation, graph)]

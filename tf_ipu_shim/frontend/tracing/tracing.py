@@ -34,12 +34,12 @@ def in_compilation() -> bool:
 
 
 def enter_compilation(graph: Any) -> None:
-    """Has TensorFlow build in a graph what XLA can compile: functional loops with a bound."""
+    """Makes TensorFlow build control flow that XLA can compile: functional loops with a bound."""
     tf_graphs.set_control_flow_context(graph, control_flow_ops.XLAControlFlowContext())
 
 
 def has_session_semantics(graph: Any) -> bool:
-    """Whether loops and branches that are built in a graph run what their results need, as those of TensorFlow 1 do.
+    """Whether a graph's loops and branches run only ops that their results need, as in TensorFlow 1.
 
     Those that TensorFlow makes functional, in `tf.function` and `tf.switch_case`, run all of their side effects.
     """
@@ -47,7 +47,7 @@ def has_session_semantics(graph: Any) -> bool:
 
 
 def mark_scratch(graph: Any) -> None:
-    """Notes that a graph is traced for what tracing it makes, as variables: what it builds is no part of a program."""
+    """Notes that a graph is traced only for its side products such as variables, not as part of a program."""
     graph._ipu_never_runs = True
 
 
@@ -61,7 +61,7 @@ def may_run(graph: Any) -> bool:
 
 
 def _is_inference_scratch(graph: Any) -> bool:
-    """Returns whether TensorFlow throws a graph away: it calls a function in it to see of which shape results are.
+    """Returns whether TensorFlow discards a graph, in which it only infers shapes of a function's results.
 
     Keras 2.15.0 and tf_keras 2.21.0 call layers in a graph that they name after the layer. AutoGraph calls the body of
     a loop in a graph called "tmp" if a variable has no value before the loop. Neither belongs to a `tf.function`.
@@ -108,7 +108,7 @@ def resource_variable_scope() -> Iterator[None]:
 def trace_function(
     name: str, function: Callable[..., Any], arguments: Sequence[Any]
 ) -> tuple[func_graph.FuncGraph, Any]:
-    """Calls a Python function with placeholders in its own graph."""
+    """Calls a Python function with placeholders in a separate graph."""
     summaries.skip_summaries()
     outer = ops.get_default_graph()
     # In TensorFlow 1 there is one graph with one set of collections: the global step, update ops, losses.

@@ -169,7 +169,7 @@ def export_dataset_to_file(
 
 
 def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict: Mapping[Any, Any]) -> None:
-    """Writes what a program is fed to a file.
+    """Writes a program's inputs to a file.
 
     `tf_ipu_shim.TensorFile` reads it; the format is documented there. Graphcore's own tools read another format.
 

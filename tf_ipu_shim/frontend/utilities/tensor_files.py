@@ -36,7 +36,7 @@ class TensorInfo(NamedTuple):
 
 
 def check_filename(filename: Any) -> None:
-    """Refuses what no file can be made at, before anything is computed for it.
+    """Refuses file names that cannot be written, before anything is computed.
 
     Args:
         filename: a path.
@@ -55,7 +55,7 @@ def check_filename(filename: Any) -> None:
 
 
 def check_names(tensors: Sequence[TensorInfo], advice: str) -> None:
-    """Refuses two tensors of one name, of which a reader could give only one.
+    """Refuses two tensors of one name, because a reader could return only one.
 
     Args:
         tensors: what an element holds.
@@ -99,7 +99,7 @@ class TensorFileWriter:
         self.elements += 1
 
     def close(self) -> None:
-        """Ends the file and gives it its name."""
+        """Closes the file and renames it to its final name."""
         self._writer.close()
         umask = os.umask(0)
         os.umask(umask)

@@ -21,7 +21,7 @@ class Tile:
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An argument or variable of a program, or what it makes meanwhile.
+    """An argument, variable or intermediate tensor of a program.
 
     Args:
         inst: what the program calls it, such as `arg0.1` or `add.3`.

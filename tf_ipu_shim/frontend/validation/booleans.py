@@ -11,7 +11,7 @@ from tf_ipu_shim.messages import threestate_pb2
 
 
 def check_boolean(name: str, value: Any) -> None:
-    """Refuses what is not a switch: a text such as `"False"`, say, would pass for True.
+    """Refuses values other than booleans: a string such as `"False"` would count as True.
 
     Example:
         >>> check_boolean("offload_activations", None)

@@ -1,4 +1,4 @@
-"""The argument types of the `IpuOptions` functions, as their annotations give them.
+"""The argument types of the `IpuOptions` functions, as their annotations declare them.
 
 Protobuf refuses wrong ones too, without a word of the function and the argument.
 """

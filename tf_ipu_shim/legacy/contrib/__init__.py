@@ -1,1 +1,1 @@
-"""`tensorflow.contrib`: the parts with their own implementation (cells, tables, metrics, optimizers, seq2seq)."""
+"""`tensorflow.contrib`: the parts that are implemented here (cells, tables, metrics, optimizers, seq2seq)."""

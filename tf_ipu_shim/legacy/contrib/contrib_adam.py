@@ -46,7 +46,7 @@ class _Adam(v1.train.AdamOptimizer):  # type: ignore[misc]
         return self.get_slot(var, "m"), self.get_slot(var, "v")
 
     def _hyperparameters(self, kind: Any) -> tuple[Any, Any, Any, Any]:
-        """Returns the rate with its corrections, both betas, and what keeps the divisor from zero."""
+        """Returns the corrected rate, both betas, and the constant that keeps the divisor from zero."""
         first, second = (v1.cast(power, kind) for power in self._get_beta_accumulators())
         rate, beta1, beta2, epsilon = (
             v1.cast(number, kind) for number in (self._lr_t, self._beta1_t, self._beta2_t, self._epsilon_t)

@@ -95,7 +95,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
         super().__init__(model_fn, model_dir, config, params, warm_start_from)
 
     def _check_distribution(self, config: RunConfig) -> None:
-        """Refuses what a strategy of several workers excludes."""
+        """Refuses options that a strategy of several workers excludes."""
 
     def _assert_members_are_not_overridden(self) -> None:
         """This class overrides how programs are made: nothing else may be decided by TensorFlow's own check."""
@@ -357,7 +357,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
         return stock_specs.EstimatorSpec(spec.mode, spec.predictions, spec.loss, spec.train_op, spec.eval_metric_ops)
 
     def _user_spec(self, features: Any, labels: Any, mode: str) -> Any:
-        """Calls the model function with the arguments that it takes."""
+        """Calls the model function with the arguments that it accepts."""
         names = function_utils.fn_args(self._model_fn)
         arguments: dict[str, Any] = {}
         if "labels" in names:

@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.training import session_run_hook
 
 
 class Feeds(session_run_hook.SessionRunHook):
-    """An infeed for a dataset and an outfeed for what the program sends; a hook of the session.
+    """An infeed for a dataset and an outfeed for the program's results; a hook of the session.
 
     Args:
         dataset: what `input_fn` returned.
@@ -57,7 +57,7 @@ class Feeds(session_run_hook.SessionRunHook):
 
 
 class EvaluationFeeds(Feeds):
-    """Feeds whose metrics take in what a loop sent before the dataset's end cut it short.
+    """Feeds whose metrics include the results that a loop sent before the dataset's end cut it short.
 
     Attributes:
         sent: what a loop sends, as the metrics take it.
@@ -77,7 +77,7 @@ class EvaluationFeeds(Feeds):
         self._updates = [update for update in updates if not any(update is one for one in self.counted_on_ipu)]
 
     def end(self, session: Any) -> None:
-        """Takes in what is left, and frees the queues."""
+        """Adds the remaining results, and frees the queues."""
         remaining = session.run(self._left)
         if len(remaining[0]):
             session.run(self._updates, dict(zip(nest.flatten(self.sent), remaining)))
@@ -85,7 +85,7 @@ class EvaluationFeeds(Feeds):
 
 
 class PredictionFeeds(Feeds):
-    """Feeds that keep what a loop sent before the dataset's end cut it short.
+    """Feeds that keep the results that a loop sent before the dataset's end cut it short.
 
     Attributes:
         rest: these predictions, as a dequeue gives them; None if nothing is left.
@@ -99,7 +99,7 @@ class PredictionFeeds(Feeds):
         self._left = self.outfeed.dequeue()
 
     def end(self, session: Any) -> None:
-        """Takes what is left, and frees the queues."""
+        """Dequeues the remaining results, and frees the queues."""
         remaining = session.run(self._left)
         self.rest = remaining if len(nest.flatten(remaining)[0]) else None
         super().end(session)

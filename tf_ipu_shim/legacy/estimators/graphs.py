@@ -57,7 +57,7 @@ def has_collectives(graph: Any) -> bool:
 
 
 def sources(tensor: Any) -> set[str]:
-    """The names of what a tensor of a function's graph is made of outside of all functions, such as variables."""
+    """The names of a tensor's sources outside of all functions, such as variables."""
     placeholders: set[str] = set()
     seen: set[Any] = set()
     waiting = [tensor]

@@ -71,7 +71,7 @@ def _reduced(name: str, value: Any, shape: Any) -> tuple[Any, Any]:
 
 
 def on_host(function: Any, sent: Any) -> dict[str, Any]:
-    """Metrics that a function computes on the host, from what the IPU sent in a run.
+    """Metrics that a function computes on the host, from a run's outputs.
 
     Args:
         function: returns metrics by name.
@@ -91,7 +91,7 @@ def on_host(function: Any, sent: Any) -> dict[str, Any]:
 
 
 def completed(metric_ops: Mapping[str, Any]) -> dict[str, Any]:
-    """Metrics as TensorFlow wants them; a plain tensor among them stands for its mean over the evaluation."""
+    """Metrics in TensorFlow's form; a plain tensor becomes its mean over the evaluation."""
     with ops.device("/device:CPU:0"):
         return _completed(metric_ops)
 

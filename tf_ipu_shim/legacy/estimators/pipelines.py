@@ -105,7 +105,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         count_gradient_accumulation_as_iterations: bool | None = None,
         **pipeline_op_kwargs: Any,
     ) -> IPUPipelineEstimatorSpec:
-        """Checks that the mode has what it needs."""
+        """Checks that the mode's required values are present."""
         counts_updates_too = sdk.current() <= _COUNTED_UPDATES
         if count_gradient_accumulation_as_iterations is None:
             count_gradient_accumulation_as_iterations = not counts_updates_too
@@ -274,7 +274,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
             return feeds.outfeed.results(mini_batches, self._ipu.num_replicas)
 
     def _pipeline(self, mode: str, feeds: Feeds) -> tuple[Any, Any]:
-        """Builds the pipeline of a mode: what the model function returned, and the operation that runs it."""
+        """Builds the pipeline of a mode: the model function's results, and the operation that runs it."""
         specs: list[Any] = []
 
         def model() -> Any:

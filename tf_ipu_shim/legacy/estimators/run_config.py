@@ -69,7 +69,7 @@ class IPURunConfig(_Fields):
         prefetch_depth: int | None = None,
         **kwargs: Any,
     ) -> IPURunConfig:
-        """Checks that the options select what replicas and shards need."""
+        """Checks that the options fit the replicas and shards."""
         compile_summary = _check_old_arguments(kwargs)
         iterations_per_loop = check_integer("iterations_per_loop", iterations_per_loop)
         num_replicas = check_integer("num_replicas", num_replicas)

@@ -1,4 +1,4 @@
-"""Validates what the model function of an `IPUEstimator` returns."""
+"""Validates the results of the model function of an `IPUEstimator`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class IPUEstimatorSpec(_Fields):
 
 
 def scaffold_of(spec: Any) -> Any:
-    """Returns the scaffold of an `EstimatorSpec`, for the session around the program; None of what has none."""
+    """Returns the scaffold of an `EstimatorSpec` for the session around the program, or None."""
     return getattr(spec, "scaffold", None)
 
 

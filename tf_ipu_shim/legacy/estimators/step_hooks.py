@@ -88,13 +88,14 @@ class RestCounter(session_run_hook.SessionRunHook):
             self._count = step.assign_add(self._more).op
 
     def end(self, session: Any) -> None:
-        """Counts what the last loop has left in the outfeed: whole loops have been taken from it."""
+        """Counts the elements that the last loop left in the outfeed; whole loops have been dequeued before."""
         if more := self._steps(len(session.run(self._left))):
             session.run(self._count, {self._more: more})
 
 
 def before_others(counter: RestCounter, hooks: list[Any], is_saved: bool, config: Any, scaffold: Any) -> list[Any]:
-    """Returns the hooks of a training session, with what writes checkpoints after what counts the last steps.
+    """Returns the hooks of a training session: the hook that counts the last steps before the one that writes
+    checkpoints.
 
     TensorFlow's estimator lets the hook that it makes for checkpoints go before all others.
 

@@ -1,4 +1,4 @@
-"""Distributes an estimator over workers, each with its own graph, input, session and IPUs.
+"""Distributes an estimator over workers, each with a separate graph, input, session and IPUs.
 
 Uses the same members as TensorFlow's own estimator: `Strategy._scale_loss_for_estimator_enabled`,
 `StrategyExtended._reduce_to`, `Graph._variable_creator_stack`, and `Graph._is_loss_scaled_by_optimizer`, which
@@ -42,7 +42,7 @@ def number_of(strategy: Any) -> int:
 
 
 def input_context(strategy: Any) -> Any:
-    """Returns which part of the data an input function that takes `input_context` is asked for."""
+    """Returns the part of the data for an input function with the argument `input_context`."""
     current_job = _job(strategy)
     this = tf_distribute.worker_of(strategy.extended) if current_job is None else current_job.rank
     return distribute_lib.InputContext(number_of(strategy), this, strategy.num_replicas_in_sync)
@@ -97,7 +97,7 @@ def silent(config: Any) -> Any:
 
 
 def _changed(config: Any, **values: Any) -> Any:
-    """Returns a configuration with other values, and the same strategies, of which `RunConfig.replace` makes copies."""
+    """Returns a configuration with other values and the same strategies, which `RunConfig.replace` would copy."""
     changed = copy.copy(config)
     for name, value in values.items():
         setattr(changed, f"_{name}", value)
@@ -105,7 +105,7 @@ def _changed(config: Any, **values: Any) -> Any:
 
 
 def save_on_all_processes(strategy: Any) -> bool:
-    """Returns whether a checkpoint takes all workers: it has the mean or sum of what each has in its own variable."""
+    """Returns whether a checkpoint needs all workers: it holds the mean or sum of their variables."""
     variables = ops.get_collection(ops.GraphKeys.GLOBAL_VARIABLES)
     return _job(strategy) is None and any(isinstance(variable, values.SyncOnReadVariable) for variable in variables)
 
@@ -118,7 +118,7 @@ def saving_by_steps(config: Any) -> Any:
 
 
 def saving_hooks(config: Any, scaffold: Any) -> list[Any]:
-    """Returns a hook that lets workers other than the first take part in checkpoints."""
+    """Returns a hook by which workers other than the first participate in checkpoints."""
     if config.is_chief or not config.save_checkpoints_steps:
         return []
     return [SavesAlong(config.save_checkpoints_steps, scaffold)]
@@ -137,6 +137,6 @@ class SavesAlong(basic_session_run_hooks.CheckpointSaverHook):
         super().__init__(self._folder.name, save_steps=save_steps, scaffold=scaffold, save_graph_def=False)
 
     def end(self, session: Any) -> None:
-        """Takes part in the last, and removes what was written."""
+        """Participates in the last checkpoint, and removes its file."""
         super().end(session)
         self._folder.cleanup()

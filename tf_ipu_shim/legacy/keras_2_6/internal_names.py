@@ -85,7 +85,7 @@ def _looks_into(module: Any, internal: str) -> Callable[[str], Any]:
 
 
 def _package(name: str) -> Any:
-    """Returns what `import keras` loaded, such as `keras.engine`, and loads no more."""
+    """Returns a loaded package of `import keras`, such as `keras.engine`, without loading more."""
     if not name.startswith("_") and mode.is_requested() and importlib.util.find_spec(f"keras.{name}") is not None:
         return importlib.import_module(f"keras.{name}")
     raise AttributeError(f"module 'keras' has no attribute {name!r}")

@@ -40,7 +40,7 @@ def _with_other_base(public: type, of_the_time: type) -> Callable[..., type]:
 
 
 def _by_their_constructors(public: type, stock: Callable[..., Any]) -> Callable[..., Any]:
-    """Keras names the first argument of all these classes as in its own class."""
+    """Limits Keras' call, which names the first argument, to the public class: subclasses use their constructors."""
 
     @functools.wraps(stock)
     def __call__(cls: type, *args: Any, **kwargs: Any) -> Any:

@@ -16,7 +16,7 @@ from tf_ipu_shim.legacy.names import mode
 
 
 def layers_loaded(layer: Any) -> None:
-    """Gives a Keras package's base class of layers what it has lost.
+    """Restores the removed methods of a Keras package's base class of layers.
 
     Args:
         layer: the class.
@@ -30,7 +30,7 @@ def layers_loaded(layer: Any) -> None:
 
 
 def models_loaded(module: Any) -> None:
-    """Gives `Sequential` what it has lost.
+    """Restores the removed methods of `Sequential`.
 
     Args:
         module: any of Keras' modules of models.

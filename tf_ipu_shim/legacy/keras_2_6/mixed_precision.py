@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _class(name: str, stock: Any, base: Any, make: Callable[..., Any], init: Callable[..., None]) -> type:
-    """A class that makes the objects of today and takes them all for its own; a script's subclass is one of `stock`.
+    """A class that creates today's objects and accepts them as instances; a script's subclass is one of `stock`.
 
     Args:
         name: of the class.

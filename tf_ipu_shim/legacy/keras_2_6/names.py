@@ -148,7 +148,7 @@ def _set_policy(module: Any) -> Callable[[Any], None]:
 
 
 def _with_ours(stock: Callable[[], bool]) -> Callable[[], bool]:
-    """An `IPUStrategy` has one copy of each variable for each replica, which is what Keras asks of a strategy."""
+    """Keras expects one copy of each variable for each replica, as an `IPUStrategy` has."""
 
     @functools.wraps(stock)
     def strategy_supports_loss_scaling() -> bool:

@@ -20,7 +20,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 
 
 def loaded(module: Any) -> None:
-    """Changes what the generator of an initializer draws from.
+    """Replaces the random generator of Keras' initializers.
 
     Args:
         module: `backend` of Keras 2.

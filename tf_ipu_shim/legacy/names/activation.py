@@ -49,7 +49,7 @@ def is_contrib(fullname: str) -> bool:
 
 
 def tensorflow_loaded(tensorflow: ModuleType) -> None:
-    """Puts back what TensorFlow has moved, when a script for IPUs has imported it."""
+    """Restores names that TensorFlow has moved, after an IPU script has imported it."""
     del tensorflow
     from tf_ipu_shim.legacy.names.keras import one_keras
     from tf_ipu_shim.legacy.names.tensorflow import stock_aliases
@@ -68,7 +68,7 @@ def ipu_loaded(fullname: str) -> None:
 
 
 def install_for_runner(tf1: bool) -> None:
-    """Switches on what a script finds under the runner from its first line on.
+    """Switches on old names for a script under the runner, from its first line on.
 
     Args:
         tf1: whether `import tensorflow` is to mean TensorFlow 1.

@@ -46,7 +46,7 @@ def current() -> str:
 
 
 def is_requested() -> bool:
-    """Returns whether the user has left on that names mean what they meant.
+    """Returns whether old names keep their old meaning: the default.
 
     Raises:
         UnsupportedError: the variable has a value that is not known.

@@ -42,7 +42,7 @@ class IpuOptimizer(_OptimizerV2Wrapper):
 
 
 class _KerasOptimizerWrapper(optimizer.Optimizer):
-    """A Keras 2 optimizer for whatever takes one of TensorFlow 1.
+    """A Keras 2 optimizer that wraps one of TensorFlow 1.
 
     Args:
         model: whose weights are trained if none are named; None for all trainable variables of the graph.

@@ -65,7 +65,7 @@ class OldModel(PipelinedExtension):
         loss_weights: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Sets what the model is trained with.
+        """Sets the optimizer, losses and metrics of the training.
 
         Args:
             optimizer: of `tf.keras`, or of `tf.compat.v1.train`.
@@ -216,7 +216,7 @@ class OldModel(PipelinedExtension):
         signatures: Any = None,
         options: Any = None,
     ) -> None:
-        """Refused, as by Graphcore: `save_weights` writes what can be loaded again.
+        """Refuses to save, as Graphcore does: `save_weights` writes files that can be loaded again.
 
         Args:
             filepath: where the model would be written.

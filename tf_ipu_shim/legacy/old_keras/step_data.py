@@ -120,7 +120,7 @@ def _check_size(size: int) -> None:
 
 
 def with_targets(owner: str, x: Any) -> Any:
-    """Checks that a dataset yields what training and evaluation take.
+    """Checks that a dataset yields elements for training and evaluation.
 
     Args:
         owner: name of the model's class and of the method, for messages.
@@ -140,7 +140,7 @@ def with_targets(owner: str, x: Any) -> Any:
 
 
 def inputs_only(owner: str, x: Any, inputs: int) -> Any:
-    """Checks that a dataset yields what a prediction takes.
+    """Checks that a dataset yields elements for prediction.
 
     Args:
         owner: name of the model's class and of the method, for messages.

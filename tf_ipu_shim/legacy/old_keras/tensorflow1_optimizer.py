@@ -57,7 +57,7 @@ class TensorFlow1Optimizer(OptimizerV2):
 
 
 def keras_optimizer(optimizer: Any) -> Any:
-    """Returns an optimizer as Keras models take it.
+    """Returns an optimizer in the form that Keras models accept.
 
     Args:
         optimizer: whatever a script hands to `compile`.

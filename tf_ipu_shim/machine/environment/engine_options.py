@@ -128,7 +128,7 @@ def current() -> dict[str, str]:
 
 
 def merged(program: Mapping[str, str]) -> dict[str, str]:
-    """Returns the options a program is compiled with: its own, overridden by the environment's.
+    """Returns the options of a program's compilation: the program's, overridden by the environment's.
 
     Example:
         >>> merged({"debug.trace": "true"})

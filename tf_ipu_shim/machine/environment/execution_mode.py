@@ -48,7 +48,7 @@ def checks_indices() -> bool:
 
 
 def requests_xla_dumps() -> bool:
-    """Returns whether `XLA_FLAGS` requests dumps of what XLA compiles, which mode `kernels` would lack.
+    """Returns whether `XLA_FLAGS` requests dumps of XLA's compilations, which mode `kernels` does not have.
 
     Example:
         >>> os.environ["XLA_FLAGS"] = "--xla_dump_to=/tmp/dump --xla_dump_hlo_as_dot"

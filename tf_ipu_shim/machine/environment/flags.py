@@ -309,7 +309,7 @@ def _fields() -> dict[str, dataclasses.Field[Any]]:
 
 
 def help_text() -> str:
-    """Returns what `--help` prints: each flag with its values, unit, default and meaning."""
+    """Returns the text of `--help`: each flag with its values, unit, default and meaning."""
     lines = [f"Flags in {ENVIRONMENT_VARIABLE}, separated by blanks:"]
     for field in _fields().values():
         default = "" if isinstance(field.default, frozenset) else field.default

@@ -9,7 +9,7 @@ ON, OFF, CALLS = "on", "off", "calls"
 
 
 def current() -> str:
-    """Returns what `TF_IPU_SHIM_MEMORY_PLAN` says now.
+    """Returns the current value of `TF_IPU_SHIM_MEMORY_PLAN`.
 
     Example:
         >>> current()

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what was asked for."""
+    """Prints the requested information."""
     if arguments.device_info and arguments.device_id is None:
         return _refuse(arguments.program, "-i needs the device to describe: -d ID.")
     return answer(arguments.program, lambda system, holders: _text(arguments, system, holders), arguments.system)

@@ -11,7 +11,7 @@ from tf_ipu_shim.machine.systems import PoplarDevice, System
 
 
 def devices(system: System, holders: Mapping[int, Holder]) -> dict[str, Any]:
-    """Returns what `gc-inventory -j` prints: the attributes of each device, as text by name.
+    """Returns the output of `gc-inventory -j`: the attributes of each device, as text by name.
 
     Example:
         >>> from tf_ipu_shim.machine import systems
@@ -22,7 +22,7 @@ def devices(system: System, holders: Mapping[int, Holder]) -> dict[str, Any]:
 
 
 def cards(system: System, holders: Mapping[int, Holder]) -> dict[str, Any]:
-    """Returns what `gc-monitor -j` prints: each board with its IPUs, and the processes attached to them.
+    """Returns the output of `gc-monitor -j`: each board with its IPUs, and the processes attached to them.
 
     Example:
         >>> from tf_ipu_shim.machine import systems

@@ -35,7 +35,7 @@ def address(system: System, ipu: int) -> str:
 
 
 def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None) -> str:
-    """Returns what `gc-info -l` prints.
+    """Returns the output of `gc-info -l`.
 
     Source: docs/reference/facts.md, section "Device listings".
 
@@ -53,7 +53,7 @@ def device_list(system: System, devices: tuple[PoplarDevice, ...] | None = None)
 
 
 def attributes(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> dict[str, str]:
-    """What Graphcore's tools say of a device, by their names for it, as far as a simulated one has such attributes.
+    """Returns a device's attributes by Graphcore's names, if a simulated device has them.
 
     Those in `CONSTANT` are the same at all times: 80 W for each IPU, no utilisation.
 
@@ -99,7 +99,7 @@ def _watts(ipus: int) -> str:
 
 
 def device_info(system: System, device: PoplarDevice, holders: Mapping[int, Holder]) -> str:
-    """Returns what `gc-info -d ID -i` prints: the `attributes` of a device, one a line."""
+    """Returns the output of `gc-info -d ID -i`: the `attributes` of a device, one a line."""
     lines = (f"  {name}: {value}" for name, value in attributes(system, device, holders).items())
     return "\n".join(["Device Info:", *lines])
 

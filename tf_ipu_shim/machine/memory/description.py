@@ -46,7 +46,7 @@ class Value(NamedTuple):
 
     @property
     def is_on_io_tiles(self) -> bool:
-        """Returns whether it is an element of a feed that has its own tiles: there is memory for it at every step."""
+        """Returns whether it is a feed element on I/O tiles, which have memory for it at every step."""
         return self.mode is Mode.ALWAYS and self.kind == "argument"
 
 

@@ -1,4 +1,4 @@
-"""Formats the out-of-memory error: where and why a program does not fit, and what to try."""
+"""Formats the out-of-memory error: where and why a program does not fit, and possible fixes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fullest_ipu(plan: MemoryPlan) -> IpuPlan | None:
 
 
 def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = False) -> str:
-    """Returns what Graphcore's compiler says about a program that does not fit, then where and why, and what to try.
+    """Returns Graphcore's out-of-memory message, then where and why the program does not fit, and possible fixes.
 
     Source: docs/reference/facts.md, section "Out of memory".
 
@@ -94,7 +94,7 @@ def close_text(plan: MemoryPlan) -> str:
 
 
 def fullest_tile_sentence(ipu: IpuPlan) -> str:
-    """Returns what an IPU's fullest tile is expected to hold, and the three largest contributions."""
+    """Returns a sentence on the expected bytes of an IPU's fullest tile, with the three largest contributions."""
     parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in ipu.contributions[:_CONTRIBUTIONS_SHOWN])
     return (
         f"the fullest tile is expected to hold {format_bytes(ipu.expected_tile_bytes)} of "

@@ -204,7 +204,7 @@ class IpuPlan:
 
 
 class Saving(NamedTuple):
-    """An action and what it saves.
+    """An action and the bytes it saves.
 
     Args:
         action: in words, with the option that does it.

@@ -1,4 +1,4 @@
-"""Computes what an action would save on the fullest IPU."""
+"""Computes the bytes that an action would save on the fullest IPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LEAST_SHARE = 0.01
 
 
 def saving_between(plan: MemoryPlan, full: IpuPlan, changed: MemoryPlan, action: str) -> Saving:
-    """Returns what the change from one plan to another saves."""
+    """Returns the bytes that a change from one plan to another saves."""
     then = next((ipu.peak_bytes for ipu in changed.ipus if ipu.ipu == full.ipu), 0)
     return Saving(action, full.peak_bytes - then, changed.fits)
 

@@ -116,7 +116,7 @@ class _Dependencies:
         return sum(self._values[value_id].bytes for value_id in set(self._steps[index].inputs) & self._late.keys())
 
     def ready_with_loaded(self, late: int) -> set[int]:
-        """Returns the ready steps that use what a load has brought."""
+        """Returns the ready steps that use a load's result."""
         users = (index for value_id in self._steps[late].outputs for index in self._users[value_id])
         return {index for index in users if not self._waiting[index]}
 

@@ -37,7 +37,7 @@ class Tiles:
         self._next = 0
 
     def place(self, sizes: Iterable[int], counts: bool = True) -> None:
-        """Adds tensors of so many bytes, in this order; if they don't count, they only take their places."""
+        """Adds tensors of so many bytes, in this order; uncounted tensors only advance the position."""
         for size in sizes:
             if size <= 0:
                 continue
@@ -77,7 +77,7 @@ class Tiles:
         fed: Iterable[int] = (),
         mapped: Iterable[tuple[int, Sequence[tuple[int, int]]]] = (),
     ) -> list[int]:
-        """Bytes on each tile of an IPU of which the last tiles may be set apart for elements of feeds.
+        """Bytes on each tile of an IPU, whose last tiles may be I/O tiles.
 
         Example:
             >>> Tiles.filled(4, [256, 256], io_tiles=2, fed=[128])

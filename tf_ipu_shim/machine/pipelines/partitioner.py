@@ -33,7 +33,7 @@ def bytes_of(layers: Iterable[_Layer], empty: PartMemory[_Layer]) -> float:
 def smallest_parts(
     layers: Sequence[_Layer], memories: Sequence[PartMemory[_Layer]], largest: PartMemory[_Layer], tolerance: float
 ) -> tuple[list[int], float] | None:
-    """Returns where parts begin of which the largest needs the least memory, and that; None with too few layers.
+    """Returns a split into parts that minimizes the largest part's memory, and that memory; None with too few layers.
 
     Parts are filled in order, which is the best where all are alike.
     """
@@ -73,7 +73,7 @@ def balanced_parts(
     work: Callable[[int, int], float],
     exchange: Callable[[int, int], float],
 ) -> list[int] | None:
-    """Returns where parts begin of which the busiest has the least work, and the end; None if none fit.
+    """Returns a split into parts that minimizes the busiest part's work, and the end; None if none fits.
 
     Dynamic programming over leading layers and parts.
     """

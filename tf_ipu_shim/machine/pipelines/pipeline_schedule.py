@@ -117,7 +117,7 @@ class PipelineTimetable:
 
 
 def multiple_of(schedule: str, stages: int, training: bool) -> int:
-    """Returns the number of which the mini-batch count must be a multiple.
+    """Returns the number that must divide the mini-batch count.
 
     Source: docs/reference/facts.md, section "Pipeline schedules".
 

@@ -92,7 +92,7 @@ def _box(slot: int, y: int, height: int, colour: str, text: str) -> list[str]:
 
 
 def _cells(timetable: PipelineTimetable) -> list[list[list[Work]]]:
-    """For each stage and slot what is done there."""
+    """For each stage and slot, the work done there."""
     cells: list[list[list[Work]]] = [[[] for _ in range(timetable.slots)] for _ in range(timetable.stages)]
     for work in timetable.work():
         cells[work.stage][work.slot].append(work)

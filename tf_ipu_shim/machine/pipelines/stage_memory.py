@@ -22,7 +22,7 @@ class ConsumedBytes(NamedTuple):
 def consumed_by_layers(
     values: Iterable[tuple[int, Iterable[int], int]], layers: int
 ) -> list[tuple[ConsumedBytes, ...]]:
-    """Returns what each layer consumes of earlier ones.
+    """Returns the values that each layer consumes from earlier ones.
 
     Example:
         >>> [[tuple(one) for one in taken] for taken in consumed_by_layers([(0, [1, 3], 64), (1, [3], 8)], 4)]
@@ -104,7 +104,7 @@ def stashed(
     operands_of: Callable[[_Tensor], Iterable[_Tensor]],
     is_own: Callable[[_Tensor], bool],
 ) -> tuple[set[_Tensor], set[_Tensor]]:
-    """Returns what a recomputing stage keeps of a waiting mini-batch.
+    """Returns the tensors that a recomputing stage keeps of a waiting mini-batch.
 
     Tensors passed to later stages that its own gradients do not read are not counted.
 

@@ -36,7 +36,7 @@ GUARD_TIMEOUT_SECONDS = 10.0
 
 
 class LockDirectoryError(ShimError, OSError):
-    """The directory in which chips are locked cannot be used; the message says what to set."""
+    """The directory of the lock files cannot be used; the message names the variable to set."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class ChipLocks:
     """Some chips, taken together. `release()` gives them back; so does losing the object or the process."""
 
     def __init__(self, files: list[int]) -> None:
-        """For `take` only: open files whose locks this process has."""
+        """Stores open files whose locks this process has; only `take` calls it."""
         self._files = files
         _live.add(self)
 
@@ -76,7 +76,7 @@ class ChipLocks:
             _unlock(files)
 
     def __del__(self) -> None:
-        """An object that is lost gives its chips back."""
+        """Frees the chips of an object that was lost."""
         if not sys.is_finalizing():
             self.release()
 

@@ -59,7 +59,7 @@ def open_own(path: str | os.PathLike[str], flags: int) -> int:
 
 
 def _parents(path: pathlib.Path) -> list[pathlib.Path]:
-    """The directories that decide what a path means: its parents and itself, and those of what links stand for."""
+    """The directories that a path depends on: itself, its parents, and those of links."""
     directories = [*reversed(path.parents), path]
     real = pathlib.Path(os.path.realpath(path))
     return directories if real == path else [*directories, *reversed(real.parents), real]

@@ -57,7 +57,7 @@ class _Training:
                     yield index
 
     def _only_for_updates(self) -> set[int]:
-        """Returns steps that load data only for updates, such as remote optimizer state, and what follows."""
+        """Returns steps that load data only for updates, such as remote optimizer state, and their followers."""
         others = set(self._block.results)
         found: set[int] = set()
         for index in range(len(self._block.steps) - 1, -1, -1):

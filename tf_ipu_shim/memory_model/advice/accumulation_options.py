@@ -46,7 +46,7 @@ def may_accumulate(request: ProgramRequest, block: Block) -> bool:
 
 
 def accumulation_advice(request: ProgramRequest, count: int) -> str:
-    """Returns what to write in the script to accumulate gradients of several mini-batches."""
+    """Returns the script's lines that would accumulate gradients of several mini-batches."""
     if request.is_keras:
         return f"model.set_gradient_accumulation_options({_KERAS}={count}"
     nodes = (node.op for function in request.library.values() for node in function.node_def)

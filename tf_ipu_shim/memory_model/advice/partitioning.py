@@ -70,7 +70,7 @@ class Partition(NamedTuple):
 
 
 class _ShardMemory:
-    """The memory of a shard to which layers are added, as their weights and what is kept of a mini-batch."""
+    """The memory of a shard while layers are added: their weights, and the tensors kept of a mini-batch."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -226,7 +226,7 @@ class Layers:
         return Partition(tuple(begins), int(max(needed)))
 
     def apply(self, cut: Partition) -> ProgramRequest:
-        """Returns the program with each part on its own IPU."""
+        """Returns the program with each part on a separate IPU."""
         parts = _parts(cut, len(self.all))
         shards = {n: Shard(shard) for shard, part in enumerate(parts) for layer in part for n in self.all[layer].nodes}
         library = {name: _without_annotations(function) for name, function in self._request.library.items()}

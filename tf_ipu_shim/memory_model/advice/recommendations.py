@@ -91,7 +91,7 @@ def _plan_changes(
     full: IpuPlan,
     plan_with: Callable[[Scenario], MemoryPlan],
 ) -> tuple[list[Saving], list[Group]]:
-    """Returns the first change that suffices, else the best one, and what may be combined with others.
+    """Returns the first change that suffices, else the best one, and changes to combine.
 
     A smaller mini-batch cannot save more than twice what half of it saves: where that is not enough, no other is tried.
     """
@@ -147,7 +147,7 @@ def _tensor_changes(now: Scenario, context: AnalysisContext) -> Iterator[list[Na
 
 
 def _epsilon_advice(request: ProgramRequest) -> str:
-    """Returns what float16 needs of optimizers that divide by a root: squares of small gradients are zero in it."""
+    """Returns advice on the epsilon of optimizers in float16, in which squares of small gradients are zero."""
     ops = (node.op for function in request.library.values() for node in function.node_def)
     found = next(filter(None, map(_DIVIDING.search, itertools.chain(request.variable_names, ops))), None)
     return f"; with {found.group()}, epsilon={_FLOAT16_EPSILON} or larger" if found else ""

@@ -37,7 +37,7 @@ Named = tuple[str, Scenario]
 
 
 class Group(NamedTuple):
-    """Changes of one kind, of which one may be applied.
+    """Alternative changes of one kind.
 
     Args:
         options: each makes it to a program that is changed already, or gives None if that cannot be.

@@ -1,1 +1,1 @@
-"""Describes what each step computes: flops, elements, Poplar's names, and shared functions."""
+"""Describes the computation of each step: flops, elements, Poplar's names, and shared functions."""

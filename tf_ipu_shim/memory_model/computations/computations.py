@@ -109,7 +109,7 @@ class ComputationContext(NamedTuple):
 
 
 class ComputationClassifier:
-    """Describes what the instructions of one XLA program compute.
+    """Classifies the computations of one XLA program's instructions.
 
     Args:
         functions: what it was made of, with the ops as the script has them.
@@ -167,7 +167,7 @@ class ComputationClassifier:
         return ComputationContext(by_id, fusions, _representatives(by_id), key, outlined, layouts)
 
     def computation(self, instruction: Any, context: ComputationContext, owner: str) -> Computation | None:
-        """Returns what an instruction computes; None for views, parts of others and what takes no time."""
+        """Returns an instruction's computation; None for views, parts of others and free instructions."""
         by_id = context.by_id
         if (built := user_op_calls.computation_of(instruction)) is not None:
             return built
@@ -244,7 +244,7 @@ class ComputationClassifier:
     def _library_name(
         self, instruction: Any, below: str, kind: str, sizes: Sizes, fusion: Fusion
     ) -> tuple[str, str, Sizes]:
-        """Uses PopLibs' name for what it has a function for."""
+        """Returns PopLibs' name if it has a function for the computation."""
         own = _LIBRARY_NAMES_BY_OP.get(self._ops.get(instruction.metadata.op_name, ""))
         if own is not None and isinstance(sizes, ElementwiseSizes):
             dtype = dtype_of(instruction.shape)
@@ -305,7 +305,7 @@ _NOT_FUSED = Fusion()
 
 
 def _fusion_of(instruction: Any, context: ComputationContext, owner: str) -> Fusion | None:
-    """Returns the library call an instruction is part of; None if it is not its own compute set."""
+    """Returns the library call that contains an instruction; None if it has no separate compute set."""
     if _derives_seed(owner) or _is_norm_cast(instruction):
         return None
     fusion = context.fusions.get(instruction.id, _NOT_FUSED)
@@ -373,7 +373,7 @@ def _shapes(instructions: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
 
 
 def _name_below(instruction: Any, operands: Sequence[Any]) -> str:
-    """Returns what XLA and PopLibs call an instruction, below the op's own name."""
+    """Returns an instruction's name in XLA and PopLibs, below the op's name."""
     opcode, op = instruction.opcode, instruction.metadata.op_type
     if opcode in _NAMES:
         return _NAMES[opcode]

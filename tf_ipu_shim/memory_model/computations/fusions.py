@@ -138,7 +138,7 @@ class _Finder:
         return len(set(self._users.get(instruction.id, ()))) == 1
 
     def _simplify(self, instruction: Any) -> None:
-        """Removes what the compiler folds or what has no effect."""
+        """Removes instructions that the compiler folds or that have no effect."""
         opcode, operands = instruction.opcode, self._operands(instruction)
         if opcode in _KEEPS_KNOWN and self._known.issuperset(instruction.operand_ids):
             self._known.add(instruction.id)

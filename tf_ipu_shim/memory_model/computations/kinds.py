@@ -1,4 +1,4 @@
-"""Tells what kind of work an HLO instruction is, and its sizes for the cycle model."""
+"""Classifies the work of an HLO instruction, with its sizes for the cycle model."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
 
 
 def _normalised(instruction: Any, by_id: Mapping[int, Any]) -> Any:
-    """Returns what a norm normalises, if an instruction is its first result."""
+    """Returns the input of a norm, if an instruction is its first result."""
     if instruction.opcode == "get-tuple-element":
         norm = by_id[instruction.operand_ids[0]]
         return by_id[norm.operand_ids[0]] if norm.opcode in _NORMS and not instruction.tuple_index else None
@@ -73,7 +73,7 @@ class Layouts(NamedTuple):
 
 
 def allocate(layouts: Layouts) -> None:
-    """Allocates what the matmuls of a computation take: for those of the forward pass first."""
+    """Allocates the operands of a computation's matmuls, those of the forward pass first."""
     products = [instruction for instruction in layouts.by_id.values() if instruction.opcode in PRODUCTS]
     for product in sorted(products, key=lambda product: is_gradient(product.metadata.op_name)):
         operand_layouts(product, layouts)
@@ -109,7 +109,9 @@ def layout_of(instruction: Any, axis: int, layouts: Layouts) -> OperandLayout:
 
 
 def neighbours_of(instruction: Any, layouts: Layouts) -> int | None:
-    """Returns the axis whose neighbours are neighbours on the tiles; None for what Poplar allocates for a matmul."""
+    """Returns the axis whose neighbours are neighbours on the tiles; None for tensors that Poplar allocates for a
+    matmul.
+    """
     extents = list(instruction.shape.dimensions)
     for axis in (at for at in reversed(range(len(extents))) if extents[at] > 1):
         origin = _origin(instruction, axis, layouts.by_id)
@@ -165,7 +167,7 @@ def _source(instruction: Any, axis: int, by_id: Mapping[int, Any]) -> tuple[Any,
 
 
 def _has_whole_groups(instruction: Any, axis: int) -> bool:
-    """Returns whether a slice takes whole groups of neighbours along an axis."""
+    """Returns whether a slice consists of whole groups of neighbours along an axis."""
     if instruction.opcode != "slice":
         return False
     part = instruction.slice_dimensions[axis]

@@ -59,7 +59,7 @@ def operation_of_op(op: str) -> str:
 
 
 def elementwise_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> ElementwiseSizes:
-    """Returns what an element-wise instruction computes, and which of its operands are broadcast."""
+    """Returns the computation of an element-wise instruction, and which of its operands are broadcast."""
     operation, dtype = operation_of(instruction, operands)
     if operation == "power":
         exponent = _constant(operands[1], by_id)
@@ -91,7 +91,7 @@ def _constant(instruction: Any, by_id: Mapping[int, Any]) -> float | None:
 
 
 def _form_and_row(broadcast: Any, source: int) -> tuple[str, int]:
-    """Returns how a broadcast tensor meets another, see `vertices.elementwise`."""
+    """Returns how a broadcast tensor combines with another, see `vertices.elementwise`."""
     extents, mapped = list(broadcast.shape.dimensions), set(broadcast.dimensions)
     run = 1
     for axis in reversed(range(len(extents))):

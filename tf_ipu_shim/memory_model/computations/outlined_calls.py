@@ -63,7 +63,7 @@ def find_outlined(
 def _in_order(
     body: list[Any], by_id: Mapping[int, Any], fingerprints: ComputationFingerprints
 ) -> list[tuple[bytes, Any]] | None:
-    """Returns instructions in an order independent of what lies between them, each with a digest."""
+    """Returns instructions in an order independent of unrelated ones between them, each with a digest."""
     known: dict[int, bytes] = {}
     for instruction in body:
         called = [fingerprints.fingerprint(computation_id) for computation_id in instruction.called_computation_ids]
@@ -84,7 +84,7 @@ def _in_order(
 
 
 def _fingerprint(ordered: list[tuple[bytes, Any]], by_id: Mapping[int, Any]) -> str:
-    """Returns a digest of what instructions compute of which arguments."""
+    """Returns a digest of a computation and its arguments."""
     inside = {instruction.id for _, instruction in ordered}
     arguments: dict[int, int] = {}
     found = hashlib.sha256()

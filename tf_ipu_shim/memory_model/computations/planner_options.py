@@ -28,7 +28,7 @@ _OPS = {
 
 
 class PlannerOptions(NamedTuple):
-    """Planner options of matmuls without their own, and merge limits of collectives.
+    """Planner options of matmuls without separate options, and merge limits of collectives.
 
     Args:
         dot: matmuls, as XLA's instruction is called.
@@ -128,7 +128,7 @@ def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Ma
 
 
 def merged_options(node: node_def_pb2.NodeDef, enclosing: Marks) -> Marks:
-    """Returns an op's options: its own before those of what contains it."""
+    """Returns an op's options: its own before those of its scope."""
     if vocabulary.PLANNING_ATTRIBUTE in node.attr or vocabulary.FRONTEND_ATTRIBUTE in node.attr:
         return _with(enclosing, _marks(node))
     return enclosing

@@ -131,7 +131,7 @@ class ProgramWork:
 
     @contextlib.contextmanager
     def repeated(self, times: int | None, in_chunks: bool = False, mini_batches: int | None = None) -> Iterator[None]:
-        """Counts what is launched within as a loop's body."""
+        """Counts the enclosed launches as a loop's body."""
         before = self._times, self._chunks, self._fed_times
         known = mini_batches if times is None else times
         self._fed_times *= UNKNOWN_TRIPS if known is None else known
@@ -331,7 +331,7 @@ def _source(by_id: Mapping[int, Any], instruction_id: int) -> Any:
 
 
 def _computing_instructions(computation: Any, idle: set[int]) -> list[tuple[str, Any]]:
-    """Returns the instructions that take time, with their kinds.
+    """Returns the instructions that cost time, with their kinds.
 
     Products take matrices of either order.
     """

@@ -55,7 +55,7 @@ def place_results(
 
 
 def _outer_values(leaves: Sequence[int], branch: Branch) -> list[int]:
-    """Returns, for each result of a branch, the outer value that it is; -1 for what the branch computes."""
+    """Returns, for each result of a branch, the outer value it equals; -1 for a computed value."""
     outside = dict(zip(leaves_of(branch.arguments[0]), leaves))
     return [outside.get(origin(branch.block, value), -1) for value in leaves_of(branch.results)]
 

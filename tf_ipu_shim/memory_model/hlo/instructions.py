@@ -61,5 +61,5 @@ def dtype_of(shape: Any) -> str:
 
 
 def is_gradient(name: str) -> bool:
-    """Returns whether an op belongs to the backward pass, by the name that TensorFlow's gradients give it."""
+    """Returns whether an op belongs to the backward pass, by TensorFlow's name for gradients."""
     return _GRADIENT.search(name) is not None

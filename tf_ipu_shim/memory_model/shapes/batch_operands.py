@@ -92,7 +92,7 @@ _RULES: dict[str, Callable[[Any, Any, Axis], Found]] = {
 
 
 class _Instruction(NamedTuple):
-    """An instruction with the values that it takes and makes."""
+    """An instruction with its input and output values."""
 
     instruction: Any
     inputs: Sequence[int]
@@ -116,7 +116,7 @@ class MiniBatch:
         self._touching: dict[int, list[_Instruction]] = {}
 
     def record(self, instruction: Any, operands: Sequence[int], shapes: Sequence[Any], value_id: int) -> None:
-        """Records an instruction and what it implies for other values."""
+        """Records an instruction and its implications for other values."""
         if len(operands) != len(shapes):
             return
         recorded = _Instruction(instruction, operands, shapes, value_id)

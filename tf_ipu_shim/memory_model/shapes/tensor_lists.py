@@ -26,7 +26,7 @@ def infer(
     arguments: Mapping[str, TensorSpec],
     library: Mapping[str, function_pb2.FunctionDef],
 ) -> dict[str, TensorSpec]:
-    """Extends `shape_inference.infer` by what lists, and functions they pass through, imply."""
+    """Extends `shape_inference.infer` by implications of lists and the functions they pass through."""
     remaining = list(nodes)
     found = shape_inference.infer(remaining, arguments, library)
     inferred: dict[str, TensorSpec] = {}
@@ -74,7 +74,7 @@ def _infer_from_lists(
     known: Mapping[str, TensorSpec],
     library: Mapping[str, function_pb2.FunctionDef],
 ) -> dict[str, TensorSpec]:
-    """Returns what lists imply for themselves, their elements and functions with lists."""
+    """Returns implications of lists for themselves, their elements and functions with lists."""
     everything, list_specs = dict(known), dict[str, TensorSpec]()
     for node in nodes:
         operands = [everything[tensor_name] for tensor_name in data_inputs(node)]
@@ -177,7 +177,7 @@ def _specs_after_loop(
 
 
 def _common_spec(before: TensorSpec, after: TensorSpec) -> TensorSpec:
-    """Returns what holds for a value in one iteration and the next."""
+    """Returns the properties of a value that hold in one iteration and the next."""
     if before.listed is None or after.listed is None:
         return before._replace(listed=before.listed or after.listed)
     first, second = before.listed, after.listed

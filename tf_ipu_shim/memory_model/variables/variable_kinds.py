@@ -57,7 +57,7 @@ class _Traced:
 
 
 def _kind_by_use(traced: _Traced, node: node_def_pb2.NodeDef, position: int, in_update: bool) -> set[str]:
-    """Returns what a use by an op, as which input, implies for a variable's kind."""
+    """Returns the kind of variable that a use by an op implies."""
     if vocabulary.ACCUMULATOR_ATTRIBUTE in node.attr and position == 0:
         return {ACCUMULATOR}
     if node.op.startswith(_OPTIMIZER_OPS) and position == 0:

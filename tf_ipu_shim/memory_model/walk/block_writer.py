@@ -183,7 +183,7 @@ class BlockWriter:
         return None if self.context.names is None else Computation(kind, name, sizes, 1)
 
     def generic(self, node: node_def_pb2.NodeDef, results: Sequence[TensorSpec]) -> Computation | None:
-        """Returns the computation of an op by its results only, if cycles are wanted; views take no time."""
+        """Returns the computation of an op by its results only, if cycles are needed; views cost nothing."""
         if self.context.names is None or node.op in VIEWS:
             return None
         size = sum(map(self.context.sizes.of, results))

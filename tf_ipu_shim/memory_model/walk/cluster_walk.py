@@ -211,7 +211,7 @@ def add_pipeline_fifos(analyzer: BlockWriter, ipu: int, functions: Sequence[func
 
 
 def _spec(kind: int, result: ProgramResult, axis: Axis | None) -> TensorSpec:
-    """Returns what is known of an XLA program's result."""
+    """Returns the known properties of an XLA program's result."""
     literal = None
     if result.literal is not None:
         literal = tensor_util.make_tensor_proto(result.literal, dtypes.as_dtype(kind), result.shape)

@@ -70,7 +70,7 @@ class FunctionAnalyzer(BlockWriter):
         return self._uncompiled_op(node, inputs, names)
 
     def _exchange(self, copies: Sequence[node_def_pb2.NodeDef], arguments: Sequence[TensorState]) -> list[TensorState]:
-        """Adds copies between IPUs that form one exchange; returns what is received."""
+        """Adds copies between IPUs that form one exchange; returns the received tensors."""
         sent_by_ipu: dict[int, list[int]] = {}
         received_by_ipu: dict[int, list[int]] = {}
         moves: list[Move] = []
@@ -106,7 +106,7 @@ class FunctionAnalyzer(BlockWriter):
         return results
 
     def _rearrange(self, ipu: int, sent: int, name: str, exchange: int) -> None:
-        """Adds the copy of a matmul's result into its own order before it leaves the IPU."""
+        """Adds the copy that puts a matmul's result in order before it leaves the IPU."""
         names = self.context.names
         work = None if names is None else matmul_of(self.blocks[ipu], sent)
         if names is None or work is None:
@@ -325,7 +325,7 @@ class FunctionAnalyzer(BlockWriter):
 
 
 def _source_spec(node: node_def_pb2.NodeDef, spec: TensorSpec) -> TensorSpec:
-    """Returns what an op without inputs implies for its result."""
+    """Returns the known properties of the result of an op without inputs."""
     if node.op == "Const":
         return spec._replace(literal=node.attr["value"].tensor)
     # Rows read from a table on the host have a shape that follows from the table's.

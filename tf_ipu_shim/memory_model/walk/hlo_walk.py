@@ -434,7 +434,7 @@ def _leaves(shape: Any) -> list[Any]:
 
 
 def _memory_of(opcode: str, values: Sequence[int]) -> tuple[Mode, tuple[int, ...]]:
-    """Returns in which memory a result is, and of which operands."""
+    """Returns the memory that holds a result, and its operands."""
     if opcode in VIEWS:
         return Mode.VIEW, tuple(values)
     if opcode in ELEMENTWISE:

@@ -1,4 +1,4 @@
-"""Analyses a whole lowered program in execution order and records what each IPU keeps in memory."""
+"""Analyses a whole lowered program in execution order and records each IPU's memory."""
 
 from __future__ import annotations
 

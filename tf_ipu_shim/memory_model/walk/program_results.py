@@ -1,4 +1,4 @@
-"""Reads what an XLA program returns: shapes, small constants, and in which order the elements lie."""
+"""Reads the results of an XLA program: shapes, small constants, and the order of their elements."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def interleaves(pipeline: PipelineDescription) -> bool:
 
 
 def stage_ops(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, StageOp]:
-    """Returns what is known of the ops of stages, by name."""
+    """Returns the known properties of the ops of stages, by name."""
     found: dict[str, StageOp] = {}
     for function in functions:
         nodes = {node.name: node for node in function.node_def if vocabulary.STAGE_ATTRIBUTE in node.attr}

@@ -1,4 +1,4 @@
-"""Models what loops and calls outside XLA programs compute; these pass TensorLists.
+"""Models loops and calls outside XLA programs, which pass TensorLists.
 
 Backward loops take from such lists what forward loops put in. XLA has no HLO of such a loop by itself, so its ops are
 analysed one by one, in new memory that is not counted.
@@ -55,7 +55,7 @@ def loop_block(
     argument_specs: Sequence[TensorSpec],
     enclosing: Marks | None = None,
 ) -> tuple[Block, SyncPoint]:
-    """Returns what an iteration of a loop computes and how often it runs."""
+    """Returns the computation of one iteration of a loop, and its trip count."""
     body = context.library[node.attr["body"].func.name]
     block = Block(node.name)
     _add_function(
@@ -73,7 +73,7 @@ def loop_block(
 
 
 def call_block(context: AnalysisContext, node: node_def_pb2.NodeDef, argument_specs: Sequence[TensorSpec]) -> Block:
-    """Returns what a call computes."""
+    """Returns the computation of a call."""
     block = Block(node.name)
     _add_function(
         context, context.library[op_types.called_functions(node)[0]], argument_specs, block, merged_options(node, {})

@@ -18,7 +18,7 @@ _serial = itertools.count()
 
 
 def target_of(device: IpuDevice, program: str) -> str:
-    """Returns what the ops of a program are built for: chip, tiles that compute, and the program, as state is its own.
+    """Returns the build target of a program's user ops: chip, compute tiles, and the program, which owns their state.
 
     Each call is another program.
     """
@@ -27,7 +27,7 @@ def target_of(device: IpuDevice, program: str) -> str:
 
 
 def target_in(program: LoweredProgram) -> str:
-    """Returns what the users' Poplar ops of a lowered program are built for; empty without such ops."""
+    """Returns the build target of the user ops in a lowered program; empty without such ops."""
     nodes = (node for function in program.functions for node in user_ops.user_ops_in(function.node_def))
     return next((node.attr["target"].s.decode() for node in nodes), "")
 

@@ -6,7 +6,7 @@ import pathlib
 
 
 def build_libraries(*, directory: pathlib.Path | None = None) -> pathlib.Path:
-    """Returns the folder of the built Poplar libraries, compiling what no intact library exists for.
+    """Returns the folder of the built Poplar libraries; compiles missing or damaged ones.
 
     Two processes that need them at once build them once; the second waits.
 

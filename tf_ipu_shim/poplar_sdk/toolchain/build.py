@@ -31,7 +31,7 @@ _SECONDS_A_FILE, _SECONDS_A_BYTE = 3.0, 1.2e-4
 
 
 def ensure_built(directory: pathlib.Path | None = None) -> pathlib.Path:
-    """Returns the folder of the libraries, compiling what no intact library exists for."""
+    """Returns the folder of the libraries; compiles missing or damaged ones."""
     prefix = find_prefix(directory)
     if not missing_libraries(prefix):
         return prefix
@@ -44,7 +44,7 @@ def ensure_built(directory: pathlib.Path | None = None) -> pathlib.Path:
 
 
 def find_compiler() -> compiler.Compiler:
-    """Returns the compiler; a missing one is an error that says what to install."""
+    """Returns the compiler; if it is missing, an error says what to install."""
     command = compiler.find_compiler()
     if command is None:
         reason = "The Poplar libraries and codelets must be compiled"

@@ -55,7 +55,7 @@ def find_classes(source: str) -> list[VertexClass]:
 
 
 def _import_libclang() -> Any:
-    """Returns the `clang.cindex` module; missing or without its library, it is an error that says what to install."""
+    """Returns the `clang.cindex` module; if it is missing or lacks its library, an error says what to install."""
     reason = "its library libclang.so cannot be loaded"
     try:
         from clang import cindex
@@ -93,7 +93,7 @@ def _is_extern(cursor: Any) -> bool:
 
 
 def _pattern(cindex: Any, cursor: Any) -> Any:
-    """Returns the template of an explicit instantiation; the class itself if its own members are written out."""
+    """Returns the template of an explicit instantiation, or the class itself if its members are written out."""
     if any(child.kind.is_declaration() or child.kind.name == "CXX_BASE_SPECIFIER" for child in cursor.get_children()):
         return cursor
     template = cindex.conf.lib.clang_getSpecializedCursorTemplate(cursor)

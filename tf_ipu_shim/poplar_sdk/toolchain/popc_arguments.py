@@ -1,4 +1,4 @@
-"""Reads the command line of `popc`: its own options, and the compiler's, which it passes on."""
+"""Reads the command line of `popc`: its options, and the compiler's, which it forwards."""
 
 from __future__ import annotations
 

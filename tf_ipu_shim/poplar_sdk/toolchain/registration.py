@@ -16,7 +16,7 @@ def table_function(index: int) -> str:
 
 
 def write(classes: Sequence[VertexClass], source: str, index: int, tables: int) -> str:
-    """Returns what follows a preprocessed source; in the last of `tables` sources, also the exported function."""
+    """Returns the code after a preprocessed source; in the last of `tables` sources, also the exported function."""
     lines = ['# 1 "<registration of vertices>"']
     for number, described in enumerate(classes):
         lines += _vertex_lines(described, number)

@@ -1,4 +1,4 @@
-"""The C++ sources of the Poplar libraries, and digests of what a compiled one depends on."""
+"""The C++ sources of the Poplar libraries, and digests of the inputs of a compiled one."""
 
 from __future__ import annotations
 

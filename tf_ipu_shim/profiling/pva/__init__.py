@@ -1,4 +1,4 @@
-"""libpva's object model over this package's profiles: what `pva.openReport` returns.
+"""libpva's object model over this package's profiles, as `pva.openReport` returns it.
 
 target        the machine that a program was compiled for
 program       programs and compute sets

@@ -68,7 +68,7 @@ class Compilation(Refusing):
 
     @property
     def alwaysLiveVariables(self) -> list[Variable]:
-        """Variables and constants: what is there at every step."""
+        """Variables and constants, which are live at every step."""
         return [make_variable(row) for row in self._profile.variables if row.always]
 
     @functools.cached_property

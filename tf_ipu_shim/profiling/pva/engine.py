@@ -11,7 +11,7 @@ _KEPT = frozenset({"weight", "optimizer_state", "accumulator"})
 
 
 def make_engine(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> list[Program]:
-    """The switch, with what it chooses from: variables to the IPUs, a run, variables back; and what comes before it.
+    """The switch between variables to the IPUs, a run, and variables back, with the steps before it.
 
     Which program is to run, and seeds, go to all IPUs if there are several. Variables of an IPU are one copy.
 
@@ -52,5 +52,5 @@ def _make_program(kind: str, name: str) -> Program:
 
 
 def _make_row(kind: str, name: str, size: int = 0) -> ProgramRow:
-    """Returns a node that no run has: it takes no cycles of one."""
+    """Returns a node that no run contains, with no cycles."""
     return ProgramRow(-1, -1, kind, name, "", None, "[]", 0, 0, 1.0, 1, 0, 0, size, 0, -1, "")

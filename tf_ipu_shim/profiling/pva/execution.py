@@ -83,7 +83,7 @@ class Step:
 
     @property
     def cyclesByTile(self) -> list[int]:
-        """Cycles of each tile that takes part, from the longest on."""
+        """Cycles of each tile that takes part, the longest first."""
         return self.program.estimatedCyclesByTile
 
     @property
@@ -114,7 +114,7 @@ class Step:
         )
 
     def _moved(self, ipu: int) -> tuple[int, int]:
-        """Bytes that an IPU receives and sends: as many of each between its tiles, and in what all replicas do."""
+        """Bytes that an IPU receives and sends: equal between its tiles, and in collectives."""
         if self.program.type is Program.Type.StreamCopyBegin:
             return 0, 0
         if not self._row.moves:

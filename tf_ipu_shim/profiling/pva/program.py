@@ -110,7 +110,7 @@ class Program(Refusing):
 
     @property
     def name(self) -> str:
-        """Scope, op, and what XLA and PopLibs call it."""
+        """Scope, op, and the names of XLA and PopLibs."""
         return self._row.name
 
     @property
@@ -129,7 +129,7 @@ class Program(Refusing):
 
     @property
     def estimatedCyclesByTile(self) -> list[int]:
-        """Cycles of each tile that takes part, from the longest on."""
+        """Cycles of each tile that takes part, the longest first."""
         if self._kind is _Type.StreamCopyBegin:
             return []
         return by_tile(self._row.cycles, self._row.tiles, self._row.total_cycles)

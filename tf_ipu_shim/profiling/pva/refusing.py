@@ -25,7 +25,7 @@ class Refusing:
     refused: Mapping[str, str] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Called for what the class has not."""
+        """Refuses attributes that the class does not have."""
         kind = type(self).__name__
         if name in self.refused:
             raise NotInProfile(f"pva's {kind}.{name} is not emulated: {self.refused[name]}.")

@@ -57,7 +57,7 @@ class Report(Refusing):
         self._profile, self._runs = profile, runs
 
     def _repr_html_(self) -> str:
-        """Returns the notebook display: the page of the profile, in its own frame."""
+        """Returns the notebook display: the page of the profile in a frame."""
         page = html.escape(render_page(self._profile, None if self._runs is None else list(self._runs)))
         return f'<iframe srcdoc="{page}" title="profile" style="width:100%;height:720px;border:0"></iframe>'
 

@@ -130,7 +130,7 @@ _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
 
 
 def hint(error: BaseException, message: str) -> str:
-    """Returns a hint, where neither TensorFlow nor Python gives one."""
+    """Returns a hint for an error of TensorFlow or Python that has none."""
     for kind, pattern, advice in _HINTS:
         match = pattern.search(message) if isinstance(error, kind) else None
         if match:

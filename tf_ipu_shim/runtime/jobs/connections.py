@@ -68,7 +68,7 @@ class Listener:
         self._socket.listen(current_job.size + _MOST_HELLOS)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Waits for a connection, of which `greet` says whose it is."""
+        """Waits for a connection; `greet` returns the rank of its process."""
         return self._socket.accept()
 
     def close(self) -> None:

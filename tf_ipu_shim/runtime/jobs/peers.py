@@ -1,4 +1,4 @@
-"""Exchanges arrays between the processes of a job over their own connections.
+"""Exchanges arrays between the processes of a job over separate connections.
 
 Each process sends its values to all others, in frames with a name and number. Calls of one name follow each other;
 those of other names may come in any order. A thread for each process takes what that sends, so that no one who sends
@@ -166,7 +166,7 @@ class Peers:
                 greeting.start()
 
     def _receive_from(self, connection: socket.socket, address: Any) -> None:
-        """Receives what another process sends until it ends."""
+        """Receives another process's messages until it ends."""
         try:
             rank = self._listener.greet(connection, address)
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Records what each process of a job waits for, to explain collectives that time out.
+"""Records for what each process of a job waits, to explain collectives that time out.
 
 The others ask, with a short deadline. A separate thread of the process answers with the current wait and the last
 operation that it took part in. It answers whatever the script does, unless the whole process is stopped.
@@ -72,7 +72,7 @@ class Waits:
             self._last = title
 
     def missing_participants(self, call: str) -> str:
-        """Describes which processes have not reached a collective, and what they do."""
+        """Describes which processes have not reached a collective, and their activity."""
         self._ask()
         descriptions = [(rank, _describe(call, *self._heard[rank])) for rank in self._others]
         late = [f" Rank {rank} {state}." for rank, state in descriptions if state]
@@ -84,7 +84,7 @@ class Waits:
         return not isinstance(heard, str) and any(wait["call"] == call for wait in heard["waits"])
 
     def last_activity(self, rank: int) -> str:
-        """Describes what an ended process last did, or nothing."""
+        """Describes the last activity of an ended process, or nothing."""
         when, heard = self._heard.get(rank, (0.0, ""))
         return "" if isinstance(heard, str) else f" {_past_tense(when, heard)}."
 
@@ -173,7 +173,7 @@ def line_of(frame: FrameType | None) -> str:
 
 
 def _describe(call: str, when: float, heard: _Report) -> str:
-    """Describes what a process does instead of a collective; empty if it has reached it."""
+    """Describes the activity of a process that has not reached a collective; empty if it has."""
     if isinstance(heard, str):
         return heard
     if any(wait["call"] == call for wait in heard["waits"]):

@@ -107,7 +107,7 @@ class IpuConversionParams:
             json.dump(vars(self), file, indent=2)
 
     def load_from_json_file(self, config_file: str) -> None:
-        """Takes over what a file says; what it does not name stays.
+        """Updates the parameters from a file; parameters that it does not name stay.
 
         Args:
             config_file: a JSON object with the names of the arguments, or `no_ipu_placement`.
@@ -227,7 +227,7 @@ class IpuGraphConverter:
         self._frozen = frozen_graph.FrozenGraph(graph_def, signature_def, self._frozen.initializers)
 
     def save(self, output_saved_model_dir: str | None = None) -> None:
-        """Writes the converted model, and what it was converted to.
+        """Writes the converted model and its conversion parameters.
 
         Args:
             output_saved_model_dir: a new directory.
@@ -247,7 +247,7 @@ class IpuGraphConverter:
         self.save_ipu_config(directory)
 
     def save_ipu_config(self, output_saved_model_dir: str) -> None:
-        """Writes what the model was converted to, see `IpuConversionParams.save_to_json_file`."""
+        """Writes the conversion parameters, see `IpuConversionParams.save_to_json_file`."""
         self._params.save_to_json_file(output_saved_model_dir)
 
 

@@ -39,7 +39,7 @@ _PARAMETERS = (
 
 
 def main() -> None:
-    """The command line: `sys.argv` says what to do.
+    """Runs the command line `sys.argv`.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.saved_model_cli.main`.
     """
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def create_parser() -> argparse.ArgumentParser:
-    """Returns the parser of the command line; what it gives has `func`, which takes it.
+    """Returns the parser of the command line; parsed arguments have the command's function as `func`.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.saved_model_cli.create_parser`.
 
@@ -68,7 +68,7 @@ def create_parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Runs a signature of a SavedModel and prints what it gives.
+    """Runs a signature of a SavedModel and prints its outputs.
 
     Args:
         args: what `create_parser` has read of `run`.

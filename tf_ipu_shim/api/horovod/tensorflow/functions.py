@@ -246,7 +246,9 @@ class Reduction:
         self._mean = distributed._is_mean(op)
 
     def __call__(self, gradients: Sequence[Any], name: str | None = None) -> list[Any]:
-        """Returns the reduced tensors; None for None, which all processes give then: they train the same model."""
+        """Returns the reduced tensors. None stays None: all processes pass it together, as they train the same
+        model.
+        """
         before, after = self._factors
         dense = [tf.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
         compressed = [self._compression.compress(tensor if before == 1.0 else tensor * before) for tensor in dense]

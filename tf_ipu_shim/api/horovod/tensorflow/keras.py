@@ -144,7 +144,7 @@ class MetricAverageCallback(_Callback):  # type: ignore[misc]
         Reduction(None, None, {"device_dense": device})
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Averages what is there, in the order of names."""
+        """Averages the epoch's metrics over the processes, in the order of names."""
         for name, value in sorted((logs or {}).items()):
             logs[name] = float(allreduce(np.float64(value), f"metric {name}"))  # type: ignore[index]
 

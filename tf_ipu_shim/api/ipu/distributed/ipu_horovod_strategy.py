@@ -49,7 +49,7 @@ class IPUHorovodStrategyV1(strategy_processes.ProcessStrategy):
 
 
 class IPUHorovodExtendedV1(ipu_multi_worker_strategy.IPUMultiWorkerExtendedV1):
-    """What `IPUHorovodStrategyV1.extended` is.
+    """The class of `IPUHorovodStrategyV1.extended`.
 
     Args:
         container_strategy: the strategy.

@@ -98,7 +98,7 @@ class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.Keras
 
 
 class PopDistExtendedV1(strategy_processes.ProcessExtended):
-    """What `PopDistStrategy.extended` is.
+    """The class of `PopDistStrategy.extended`.
 
     Args:
         container_strategy: the strategy.

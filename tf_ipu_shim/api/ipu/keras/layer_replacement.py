@@ -49,7 +49,7 @@ class IPULayerReplacer:
 
     @staticmethod
     def get_blacklisted_ipu_layer_names() -> list[str]:
-        """Returns names of those that take the place of no layer of Keras."""
+        """Returns names of IPU layers that replace no Keras layer."""
         return list(_KEPT)
 
     def __call__(self, layer_instance: Any) -> Any:
@@ -125,7 +125,7 @@ def _is_stock(kind: type) -> bool:
 
 
 def _arguments(layer: Any, kind: type) -> dict[str, Any]:
-    """Returns the arguments of a layer, without defaults that the other class does not take."""
+    """Returns the arguments of a layer, without defaults that the other class does not accept."""
     parameters = inspect.signature(kind).parameters
     defaults = {name: value.default for name, value in inspect.signature(type(layer)).parameters.items()}
     arguments = {}

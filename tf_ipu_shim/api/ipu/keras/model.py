@@ -181,7 +181,7 @@ def _is_of_layers(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def check_inputs_and_outputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Checks that a model is given what it leads from and to.
+    """Checks that a model gets its inputs and outputs.
 
     Raises:
         ValueError: it is not.

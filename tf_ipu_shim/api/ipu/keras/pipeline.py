@@ -235,7 +235,7 @@ SequentialPipelineModel = PipelineSequential  # its name in SDK 1.3 and 1.4, and
 
 
 class PipelinedModel:
-    """What `PipelineSequential` was called in SDK 1.2; makes one.
+    """The name of `PipelineSequential` in SDK 1.2; makes one.
 
     Args:
         *args: of `PipelineSequential`.

@@ -94,5 +94,5 @@ def function(func: Callable[..., Any], name: Any = None) -> Any:
 
 
 def _convert_to_list(values: Any) -> list[Any]:
-    """Returns a value or a sequence of values as a list; Graphcore's own tests call it for what a stage returned."""
+    """Returns a value or a sequence of values as a list; Graphcore's own tests call it for a stage's results."""
     return list(values) if isinstance(values, (list, tuple)) else [values]

@@ -30,6 +30,6 @@ _ALL_DEVICES = -1
 
 
 def _to_flat_list(values: Any) -> list[Any]:
-    """Values of nested sequences one after another; Graphcore's own tests call it for what stages returned."""
+    """Flattens nested sequences of values; Graphcore's own tests call it for stages' results."""
     flat: list[Any] = nest.flatten(values)
     return flat

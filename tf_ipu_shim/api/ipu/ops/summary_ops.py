@@ -18,7 +18,7 @@ _REASON = (
 
 
 def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> Any:
-    """Has what was compiled and run in a summary; it is of SDK 2.3 and older.
+    """Adds a summary of compilations and runs; of SDK 2.3 and older.
 
     The summary is a tensor of the trace events since they were last read, each a serialised `IpuTraceEvent`. Options of
     the configuration choose the events.

@@ -11,7 +11,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 
 
 class ShardedOptimizer(IpuOptimizer):
-    """Marks the ops of gradients and updates for the shards of what they belong to.
+    """Places the ops of gradients and updates on the shards of their forward ops and variables.
 
     Training works without it too: an unmarked op is put where its neighbours are when the program is compiled.
 

@@ -262,7 +262,7 @@ class ReportJSON:
         return self.get_tensor_map()
 
     def assert_tensor_input_names(self, *expected_inputs: str) -> None:
-        """The first arguments of the program have these names; `*` and `?` stand for any text and any letter."""
+        """Asserts the names of the program's first arguments; `*` matches any text and `?` any letter."""
         tensor_map = self.get_tensor_map()
         names = (
             {}

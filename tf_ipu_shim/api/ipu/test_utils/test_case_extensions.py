@@ -93,7 +93,7 @@ class TestCaseExtensions:
         _assert(self, not blacklisted, f"compute sets that must not be there: {blacklisted}")
 
     def assert_compute_sets_matches(self, report: Any, expr: str, num_matches: int, msg: str | None = None) -> None:
-        """So many compute sets have a name of this form; `*` and `?` stand for any text and any letter."""
+        """Asserts the number of compute sets whose name matches; `*` matches any text and `?` any letter."""
         matches = fnmatch.filter(_compute_sets(report), expr)
         _assert(self, len(matches) == num_matches, msg or f"{len(matches)} compute sets match {expr!r}: {matches}")
 
@@ -104,7 +104,7 @@ class TestCaseExtensions:
         _assert(self, not missing, f"no vertices for {missing}; there are {sorted(types)}")
 
     def assert_global_exchange_percentage(self, report: Any, p: float) -> None:
-        """Exchanges between IPUs take no more than such a part of a run's cycles, 0 to 100."""
+        """Asserts an upper limit, 0 to 100 %, for the share of exchanges between IPUs in a run's cycles."""
         steps = list(report.execution.steps)
         moved = sum(_cycles(step) for step in steps if step.program.type is Program.Type.GlobalExchange)
         total = sum(map(_cycles, steps))

@@ -15,7 +15,7 @@ __all__ = ["CaptureActivationGradients", "CaptureUpstreamGradients", "capture_up
 
 
 class _GradientCaptureLayerBase(_Layer):  # type: ignore[misc]
-    """A layer that stands for another one.
+    """A layer that wraps another one and captures gradients.
 
     Args:
         layer: the other one; its variables are this one's.
@@ -36,11 +36,11 @@ class _GradientCaptureLayerBase(_Layer):  # type: ignore[misc]
 
     @property
     def layer(self) -> Any:
-        """The layer this one stands for."""
+        """The wrapped layer."""
         return self._layer
 
     def build(self, input_shape: Any) -> None:
-        """Builds the layer this one stands for.
+        """Builds the wrapped layer.
 
         Args:
             input_shape: of the inputs.

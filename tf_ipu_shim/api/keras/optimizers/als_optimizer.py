@@ -216,7 +216,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
 
     @property
     def supports_captured_grads(self) -> bool:
-        """Returns whether `apply_gradients` takes `captured_grads`."""
+        """Returns whether `apply_gradients` accepts `captured_grads`."""
         return True
 
     @property

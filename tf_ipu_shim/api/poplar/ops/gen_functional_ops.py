@@ -1,4 +1,4 @@
-"""`gen_functional_ops`: the op that takes tensors; ops that take functions are not supported."""
+"""`gen_functional_ops`: the op on tensors; ops on functions are not supported."""
 
 from __future__ import annotations
 

@@ -10,6 +10,6 @@ from tf_ipu_shim.frontend.gradients import grad_util_ops
 
 
 def capture_upstream_gradients_fwd_no_op(inputs: Any, tag: str, name: Any = None) -> Any:
-    """See `grad_util_ops.capture_upstream_gradients`; takes a list and returns one."""
+    """See `grad_util_ops.capture_upstream_gradients`; accepts and returns a list."""
     with tf.name_scope(name or "CaptureUpstreamGradientsFwdNoOp"):
         return grad_util_ops.capture_upstream_gradients(list(inputs), tag)

@@ -101,7 +101,7 @@ def pop_datastream_outfeed_dequeue(
     optimise_latency: bool = False,
     name: Any = None,
 ) -> Any:
-    """Takes what programs have sent to the queue of a feed id; with mode `"all"` iterations are the first axis."""
+    """Dequeues the elements that programs sent to a feed id; with mode `"all"` iterations are the first axis."""
     note_arguments(
         "gen_pop_datastream_ops",
         prefetch_depth=prefetch_depth,
@@ -122,7 +122,7 @@ def pop_datastream_outfeed_dequeue(
 
 
 def ipu_delete_outfeed(feed_id: str, device_ordinal: int = 0, asynchronous: bool = False, name: Any = None) -> Any:
-    """Drops the queue of a feed id and what is in it."""
+    """Deletes the queue of a feed id with its elements."""
     note_arguments("gen_pop_datastream_ops", asynchronous=asynchronous)
     with tf.device(_HOST):
         return plugin.load().ops.ipu_delete_outfeed(feed_id=feed_id, device_ordinal=device_ordinal, name=name)

@@ -58,7 +58,7 @@ def ipu_assume_equal_across_replicas(inputs: Any, name: Any = None) -> Any:
 def ipu_stateful_gradient_accumulate(
     input: Any, num_mini_batches: int, verify_usage: bool = True, name: Any = None
 ) -> Any:
-    """Sums what it is given over the iterations of the loop that it is in.
+    """Sums its input over the iterations of the enclosing loop.
 
     The sum is zero when the loop begins. It belongs to the loop that a program runs: elsewhere the op is refused.
 

@@ -56,7 +56,7 @@ def ipu_recv_at_host(
     device_ordinal: int = 0,
     name: str | None = None,
 ) -> Any:
-    """Receives on the host what a compiled function sends by this name in the same step.
+    """Receives on the host a tensor that a compiled function sends by this name in the same step.
 
     Args:
         T: the dtype that is sent.

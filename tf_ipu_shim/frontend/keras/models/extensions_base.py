@@ -67,7 +67,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return state
 
     def _get_config_delegate(self) -> dict[str, Any]:
-        """Returns a model's configuration without what a registered extension adds to it."""
+        """Returns a model's configuration without the entries of a registered extension."""
         return self._own_config()
 
     def _own_config(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return True
 
     def _deserialize_from_config_delegate(self, config: dict[str, Any]) -> None:
-        """Tells the model what an earlier one of this configuration was told about accumulation and pipelining."""
+        """Restores the accumulation and pipelining options from an earlier model's configuration."""
         if config.get(saved_options.ENTRY) is not None:
             saved_options.restore_options(self, config[saved_options.ENTRY])
 
@@ -89,7 +89,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         super()._reset_compile_cache()  # type: ignore[misc]
 
     def _validate_target_and_loss(self, y: Any, loss: Any) -> None:
-        """Part of Keras' own `train_step`: as in Keras 2.6, targets may be missing where `add_loss` gives a loss."""
+        """Replaces part of Keras' `train_step`: as in Keras 2.6, targets may be missing if `add_loss` adds a loss."""
         model: Any = self
         if y is not None or not any(
             keras_members.layer_losses(layer) or keras_members.eager_losses(layer)
@@ -234,19 +234,19 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
             return loop.predict(model, handler, listed)
 
     def get_pipeline_stage_assignment(self) -> Any:
-        """Returns the pipeline stage of each layer; each kind of model has its own."""
+        """Returns the pipeline stage of each layer; each kind of model overrides it."""
         raise NotImplementedError
 
     def set_pipeline_stage_assignment(self, pipeline_stage_assignment: Any) -> None:
-        """Sets the pipeline stage of each layer; each kind of model has its own."""
+        """Sets the pipeline stage of each layer; each kind of model overrides it."""
         raise NotImplementedError
 
     def reset_pipeline_stage_assignment(self) -> None:
-        """Takes the layers out of their pipeline stages; each kind of model has its own."""
+        """Removes the layers from their pipeline stages; each kind of model overrides it."""
         raise NotImplementedError
 
     def print_pipeline_stage_assignment_summary(self, line_length: int | None = None, print_fn: Any = None) -> None:
-        """Prints the pipeline stage of each layer; each kind of model has its own."""
+        """Prints the pipeline stage of each layer; each kind of model overrides it."""
         raise NotImplementedError
 
     def _has_layer_graph(self) -> bool:
@@ -257,7 +257,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return False
 
     def _shards(self) -> int:
-        """IPUs that one replica takes."""
+        """The number of IPUs of one replica."""
         return 1
 
     def _stages_need_trace(self, mode: str) -> bool:
@@ -271,7 +271,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         """Looks for stages in the model's own `call`, if it has one and must be in some."""
 
     def _check_traced_stages(self, mode: str, spec: Any, before: int) -> None:
-        """Checks what the trace of a program has shown, before the program runs."""
+        """Checks the traced stages before the program runs."""
 
     def _check_trace(self, mode: str, spec: Any, concrete: Any, before: int) -> None:
         """Checks a traced program (`concrete`): its stages, and that it contains the losses that layers add."""
@@ -286,7 +286,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return False
 
     def _result_unpacker(self, mode: str) -> Callable[[Any], Any]:
-        """From what the outfeed gives to metrics or predictions."""
+        """Returns a function that turns outfeed elements into metrics or predictions."""
         return lambda values: values
 
     def _device(self) -> str:
@@ -442,5 +442,5 @@ __all__ = ["KerasExtensionBase", "ModelState", "ReplicatedMetricReductionMethod"
 
 
 def _note_queues(max_queue_size: int, workers: int, use_multiprocessing: bool) -> None:
-    """Records what Keras' own queues would be told; there are none."""
+    """Records arguments for Keras' own queues, which do not exist here."""
     note_arguments("Model.fit", max_queue_size=max_queue_size, workers=workers, use_multiprocessing=use_multiprocessing)

@@ -51,7 +51,7 @@ class FunctionalExtension(SavedOptions, NetworkExtension):
             self._check_recorded_stages()
 
     def get_config(self) -> dict[str, Any]:
-        """Works like Keras', with an entry for what the model was told about accumulation and pipelining."""
+        """Works like Keras', with an entry for the accumulation and pipelining options."""
         return super().get_config()
 
     # Keras asks whether the user's class defines one, and clones the model in another way then.

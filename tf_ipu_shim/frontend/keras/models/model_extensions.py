@@ -114,7 +114,7 @@ class ModelExtension(NetworkExtension):
         return saver
 
     def _restore_saved_options(self, entry: dict[str, Any]) -> None:
-        """Tells the model what was written with an earlier one."""
+        """Restores the options that an earlier model saved."""
         model: Any = self
         if entry["stages"] is not None and not self._has_layer_graph():
             (inputs, *_), _ = model.save_spec(dynamic_batch=False)
@@ -255,7 +255,7 @@ class ModelExtension(NetworkExtension):
         )
 
     def _check_call(self, step: str = "") -> bool:
-        """Returns whether the model has a `call`, where its own step does not do without."""
+        """Returns whether the model has a `call`, unless its own step replaces it."""
         model: Any = self
         call = getattr(model.call, "__func__", model.call)  # a loaded one has a separate attribute
         if call is not keras2.module("engine.training", model_step.keras_package(model)).Model.call:

@@ -107,7 +107,7 @@ def is_nested(layer: Any) -> bool:
 
 
 def is_nested_call(node: Any) -> bool:
-    """Returns whether a call is one of a model whose layers are known, and runs what is known.
+    """Returns whether a call is one of a model with known layers, and runs these layers.
 
     A subclass that is told more than its inputs may run other layers than when it was built.
     """

@@ -23,7 +23,7 @@ class SavedOptions:
     """Models whose configuration is Keras' own have an entry for the IPU in it."""
 
     def get_config(self) -> dict[str, Any]:
-        """Works like Keras', and what the model was told about accumulation and pipelining."""
+        """Works like Keras', with the accumulation and pipelining options."""
         config = super().get_config()  # type: ignore[misc]
         entry = saved_options.options_to_config(self) if networks.has_own_graph(self) else None
         return config if entry is None else {**config, saved_options.ENTRY: entry}

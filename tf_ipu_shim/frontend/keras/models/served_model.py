@@ -36,7 +36,7 @@ def export_model(model: Any, export_dir: str, batch_size: Any, **arguments: Any)
 
 
 def _input_specs(model: Any, batch_size: int | None) -> Any:
-    """Returns the `TensorSpec`s of the model's inputs, in its own structure."""
+    """Returns the `TensorSpec`s of the model's inputs, in the structure of the inputs."""
     if networks.has_own_graph(model) and getattr(model, "inputs", None):
         names = iter(model.input_names)
         inputs = model.inputs[0] if networks.is_sequential(model) else keras_members.nested_inputs(model)
@@ -106,7 +106,7 @@ def _serving_function(model: Any, structure: Any) -> tuple[Callable[..., Any], i
 
 @dataclasses.dataclass
 class _RequestInfeed:
-    """Stands for the infeed that stages take from: a request is an element that only has inputs."""
+    """Replaces the infeed of the stages: a request is an element that only has inputs."""
 
     _structure: Any
 

@@ -41,7 +41,7 @@ def _patch_add_loss(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_losses(program: Any) -> None:
-    """Refuses a program that calls functions in which layers add losses and nothing takes these."""
+    """Refuses a program that calls functions in which layers add losses that nothing reads."""
     for function in tf_graphs.functions_by_name(program.graph).values():
         graph: Any = tf_functions.source_graph(function)
         returned = {id(tensor) for tensor in getattr(graph, "outputs", ())}

@@ -83,7 +83,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def check_accumulation_kwargs(kwargs: Any) -> None:
-    """Checks what the accumulating optimizer is to be given."""
+    """Checks the arguments of the accumulating optimizer."""
     name = "gradient_accumulation_optimizer_kwargs"
     if not isinstance(kwargs, Mapping):
         raise TypeError(f"`{name}` must be a dictionary. Pass a dictionary.")
@@ -119,7 +119,7 @@ def check_device_mapping(mapping: Any) -> list[int] | None:
 
 
 def check_pipelining_kwargs(kwargs: Any) -> None:
-    """Checks what the pipeline is to be given."""
+    """Checks the arguments of the pipeline."""
     if not isinstance(kwargs, Mapping):
         raise TypeError(f"`pipelining_kwargs` must be a dictionary, not {type(kwargs).__name__}. Pass a dictionary.")
     for key, argument in _PIPELINE_EXPLICIT.items():
@@ -136,13 +136,13 @@ def check_pipelining_kwargs(kwargs: Any) -> None:
 
 
 def check_infeed_kwargs(kwargs: Mapping[str, Any]) -> None:
-    """Checks what the infeed is to be given."""
+    """Checks the arguments of the infeed."""
     _check_no_keys(kwargs, "kwargs", _INFEED_AUTOMATIC, _INFEED_INVALID)
     _check_known_keys(kwargs, "The infeed", IPUInfeedQueue, {*_INFEED_AUTOMATIC, *_INFEED_INVALID}, "data_to_prefetch")
 
 
 def check_outfeed_kwargs(kwargs: Mapping[str, Any]) -> None:
-    """Checks what the outfeed is to be given."""
+    """Checks the arguments of the outfeed."""
     _check_no_keys(kwargs, "kwargs", (), _OUTFEED_INVALID)
     _check_known_keys(kwargs, "The outfeed", IPUOutfeedQueue, _OUTFEED_INVALID, "io_batch_size")
 
@@ -164,7 +164,7 @@ def _check_no_keys(kwargs: Mapping[str, Any], where: str, automatic: Sequence[st
 def _check_known_keys(
     kwargs: Mapping[str, Any], label: str, function: Callable[..., Any], refused: Iterable[str], *older: str
 ) -> None:
-    """Refuses keys that a function does not take."""
+    """Refuses keys that a function does not accept."""
     parameters = inspect.signature(function).parameters.values()
     names = [
         parameter.name

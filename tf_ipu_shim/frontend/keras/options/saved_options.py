@@ -42,7 +42,7 @@ def options_to_config(model: Any) -> dict[str, Any] | None:
 
 
 def restore_options(model: Any, entry: dict[str, Any]) -> None:
-    """Tells a model what `options_to_config` wrote."""
+    """Restores a model's options from the output of `options_to_config`."""
     model._set(**{name: entry[name] for name in (*_PLAIN, *_METHODS, _METRICS)})
     if entry["stages"] is not None:
         assignments = model.get_pipeline_stage_assignment()

@@ -93,7 +93,7 @@ class _LayerAssignment:
 
     @property
     def pipeline_stage(self) -> int | None:
-        """The stage's number: Python's integer where scripts give NumPy's, as it is saved with the model."""
+        """The stage's number as Python's integer, because it is saved with the model."""
         return self._pipeline_stage
 
     @pipeline_stage.setter
@@ -137,7 +137,7 @@ class _CallAssignment:
 
     @property
     def inbound_layers(self) -> Any:
-        """The layers whose outputs the call takes."""
+        """The layers whose outputs are the call's inputs."""
         return keras_members.inbound_nodes(self._called)[self._node_index].inbound_layers
 
 

@@ -36,7 +36,7 @@ class PipelineLayerStep:
 
 
 class _TensorMap:
-    """Tensors of one call of a model, as `Node.map_arguments` takes them: each once for every use."""
+    """Tensors of one call of a model, as `Node.map_arguments` expects them: each once for every use."""
 
     def __init__(self, tensors: dict[Key, Any], path: Key) -> None:
         self._tensors, self._path = tensors, path
@@ -77,7 +77,7 @@ def layer_step(layer: Any, key: Key, result: Key) -> PipelineLayerStep:
 
 
 def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> PipelineLayerStep:
-    """Returns a step that gives tensors further names."""
+    """Returns a step that adds names for tensors."""
 
     def run(tensors: dict[Key, Any]) -> None:
         for source, target in zip(sources, targets):
@@ -87,7 +87,7 @@ def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> Pi
 
 
 def check_steps(steps: Sequence[PipelineLayerStep]) -> int:
-    """Checks that layers take what earlier stages make; gives steps that only name tensors their other_steps' stage."""
+    """Checks that layers use outputs of earlier stages; assigns steps that only name tensors to their stages."""
     for index, step in enumerate(steps):
         if step.stage is None:
             later = [other_step.stage for other_step in steps[index + 1 :] if other_step.stage is not None]

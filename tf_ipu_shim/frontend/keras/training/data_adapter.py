@@ -220,7 +220,7 @@ class IPUDataHandler:
 
     @property
     def inferred_steps(self) -> int:
-        """Mini-batches that a replica takes in an epoch."""
+        """Number of mini-batches that a replica consumes in an epoch."""
         self._check_replication_factor_set("inferred_steps")
         return self._inferred_steps
 
@@ -238,7 +238,7 @@ class IPUDataHandler:
 
     @property
     def steps_per_execution_value(self) -> int:
-        """Mini-batches that a replica takes in one execution."""
+        """Number of mini-batches that a replica consumes in one execution."""
         return self._steps_per_execution
 
     @property

@@ -85,7 +85,7 @@ class _Infeed(IPUInfeedQueue):
     selected: InfeedIterator | None = None  # kept for callers without an iterator
 
     def _make_initializer(self) -> None:
-        """Starts nothing: each call has its own iterator."""
+        """Does nothing: each call has a separate iterator."""
 
     def _check_types(self) -> None:
         if not keras2.module("engine.base_layer_utils").v2_dtype_behavior_enabled():

@@ -23,7 +23,7 @@ _YIELD = 0.001  # seconds: who is woken then has the turn before the one who has
 
 
 class FairLock:
-    """A re-entrant lock that a thread which takes it again and again lets others have in between.
+    """A re-entrant lock that lets other threads in even if one thread acquires it again and again.
 
     A generator whose frame ends releases it, so that a Ctrl-C at any instruction does. In a forked child it is free.
     """
@@ -103,7 +103,7 @@ class FitMetrics:
             self._saved = [(variable, variable.numpy()) for metric in model.metrics for variable in metric.variables]
 
     def restore_metrics(self, model: Any) -> None:
-        """Puts back what `save_metrics` kept."""
+        """Restores the metrics that `save_metrics` kept."""
         for variable, value in self._saved:
             variable.assign(value)
         self._saved = []
@@ -127,7 +127,7 @@ class ModelLocks:
         self._evaluating: int | None = None  # the thread of an `evaluate` that goes on
 
     def __reduce__(self) -> Any:
-        """Returns a copy of a model has its own turns."""
+        """Copies a model with a new lock."""
         return ModelLocks, ()
 
     def hold_for_predict(self) -> contextlib.AbstractContextManager[None]:
@@ -136,7 +136,7 @@ class ModelLocks:
 
     @contextlib.contextmanager
     def hold_for_call(self, model: Any, mode: str, iterator: Any, training: FitMetrics | None) -> Iterator[None]:
-        """While this lasts, programs of a mode are one call's, and take elements of its data."""
+        """Reserves the programs of a mode for one call, which consume elements of its data."""
         with self.hold_for_predict() if mode == "predict" else self.hold_for_metrics(model, training):
             iterator.select()
             yield

@@ -64,11 +64,11 @@ class ModelCall:
         return self._model._ipu.locks.hold_for_call(self._model, self._mode, iterator, self._fit_metrics)
 
     def unpack(self, dequeued: Any) -> Any:
-        """Metrics or predictions from what the outfeed returned."""
+        """Converts the outfeed's results to metrics or predictions."""
         return self._model._result_unpacker(self._mode)(dequeued)
 
     def _choose_queues(self) -> None:
-        """Sets what depends on the number of replicas, which changes if tracing finds pipeline stages."""
+        """Sets the values that depend on the number of replicas, which changes if tracing finds pipeline stages."""
         model, options = self._model, self._model._ipu.options
         self._steps_per_execution = self._handler.steps_per_execution_value
         self.replicas = model._replicas()
@@ -167,7 +167,7 @@ class Execution:
         return nest.map_structure(to_python, reduce_metrics(values, self.replicas, self._call.reduction))
 
     def _run(self) -> Any:
-        """Runs once and returns what the program enqueued."""
+        """Runs once and returns the elements that the program enqueued."""
         with self.hold():
             self._clear_outfeed()
             self._program()
@@ -177,7 +177,7 @@ class Execution:
         return self._call.unpack(self._call.outfeed.results(self._steps, self.replicas))
 
     def _clear_outfeed(self) -> None:
-        """Drops what an earlier execution left in the outfeed: it failed, or Ctrl-C interrupted it."""
+        """Drops the outfeed elements of an execution that failed or was interrupted by Ctrl-C."""
         plugin.load().delete_outfeed(self._call.outfeed._id)
 
     def _run_polled(self, first: int, begin: Any, end: Any, kind: type) -> Any:

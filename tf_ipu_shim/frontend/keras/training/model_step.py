@@ -24,7 +24,7 @@ def keras_package(model: Any) -> str:
 
 
 def overrides_method(model: Any, name: str) -> bool:
-    """Returns whether a class of the user's, or one of Keras' premade models, has its own version of a method."""
+    """Returns whether a user's class, or one of Keras' premade models, overrides a method."""
     keras_own = (f"{keras_package(model)}.engine.", "tf_ipu_shim.")
     for kind in type(model).__mro__:
         if name in vars(kind) and not vars(kind).get("_ipu_generated"):
@@ -50,7 +50,7 @@ def compute_loss(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> Any:
 
 
 def update_metrics(model: Any, x: Any, y: Any, y_pred: Any, weights: Any) -> dict[str, Any]:
-    """Updates the compiled metrics with a mini-batch, and gives their results so far."""
+    """Updates the compiled metrics with a mini-batch, and returns their results so far."""
     if hasattr(model, "compute_metrics"):
         return model.compute_metrics(x, y, y_pred, weights)
     model.compiled_metrics.update_state(y, y_pred, weights)
@@ -95,7 +95,7 @@ def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
 
 
 def train_step(model: Any, data: Any) -> dict[str, Any]:
-    """Trains with a mini-batch as Keras' own `train_step`, and gives captured gradients to an optimizer for them."""
+    """Trains with a mini-batch as Keras' own `train_step`, and passes captured gradients to the optimizer."""
     if accepts_captured_gradients(model.optimizer):
         return apply_update(model, data)
     with backprop.GradientCaptureContext():  # so that layers may capture gradients that no one reads
@@ -111,7 +111,7 @@ def apply_update(model: Any, data: Any) -> dict[str, Any]:
 
 
 def accepts_captured_gradients(optimizer: Any) -> bool:
-    """Returns whether an optimizer's `apply_gradients` takes `captured_grads`."""
+    """Returns whether an optimizer's `apply_gradients` accepts `captured_grads`."""
     return bool(getattr(optimizer, "supports_captured_grads", False))
 
 
@@ -121,7 +121,7 @@ def scale_loss(optimizer: Any, loss: Any) -> Any:
 
 
 def unscale_gradients(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Dense gradients as the optimizer's `apply_gradients` takes them; variables without one are left out.
+    """Returns dense gradients as the optimizer's `apply_gradients` expects them; variables without one are left out.
 
     Keras' LossScaleOptimizer takes unscaled gradients. Those with automatic loss scaling take scaled ones, which they
     count and unscale themselves.

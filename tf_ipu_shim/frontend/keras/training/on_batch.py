@@ -17,7 +17,7 @@ _STEPS = 1
 
 
 class OnBatchMethods:
-    """The methods of a model that take one mini-batch."""
+    """The methods of a model that accept one mini-batch."""
 
     def train_on_batch(
         self,

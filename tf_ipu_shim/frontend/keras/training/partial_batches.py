@@ -17,7 +17,7 @@ _NAMED = 3  # variables that a message names
 
 
 def pad_dataset(dataset: Any, mini_batches: int, padding: int) -> Any:
-    """The first mini-batches of a dataset, and the last of them again: its values are some that the model can take.
+    """Returns a dataset whose first mini-batches are followed by repetitions of the last, which the model accepts.
 
     Example:
         >>> list(pad_dataset(tf.data.Dataset.range(9), 3, 2).as_numpy_iterator())
@@ -39,7 +39,7 @@ def pad_dataset(dataset: Any, mini_batches: int, padding: int) -> Any:
 
 
 def _as_element(dataset: Any, arguments: tuple[Any, ...]) -> tuple[Any]:
-    """Returns an element, in its own tuple, from the arguments of the function that `map` calls."""
+    """Returns an element, in its tuple type, from the arguments of the function that `map` calls."""
     return (arguments if isinstance(dataset.element_spec, tuple) else arguments[0],)
 
 

@@ -108,7 +108,7 @@ class PollingThread(threading.Thread):
         self._end(step, self._result)
 
     def drain(self) -> None:
-        """Takes what a program that has ended has sent: the outfeed is free for another run of it."""
+        """Dequeues all elements of a program that has ended, so that it can run again."""
         with self._taking:
             self._drained = True
             self._backlog.extend(self._dequeue())

@@ -230,7 +230,7 @@ def _check_keras_optimizer(optimizer: Any, options: ModelOptions) -> None:
 
 
 def compile_program(program: Callable[[], None], mode: str) -> Callable[[], None]:
-    """Returns a function without arguments and results as one program, which reports call what it does."""
+    """Compiles a function without arguments and results as one program, named for reports."""
 
     def train() -> None:
         program()

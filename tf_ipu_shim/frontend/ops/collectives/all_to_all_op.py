@@ -47,7 +47,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
 def all_to_all(
     x: Any, split_dimension: int, concat_dimension: int, replication_factor: int, name: str | None = None
 ) -> Any:
-    """Sends the i-th part of a tensor to replica i, and puts together what came from all replicas.
+    """Sends the i-th part of a tensor to replica i, and joins the parts received from all replicas.
 
     Args:
         x: a tensor of the same shape in every replica.

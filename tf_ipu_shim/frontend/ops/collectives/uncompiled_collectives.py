@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 
 
 def build_replicated(build: Callable[..., Any], *inputs: Any) -> Any:
-    """Builds an op of replicas: in a session's graph, on an IPU, as its own program."""
+    """Builds an op of replicas in a session's graph as a separate program on an IPU."""
     if not uncompiled_graph.is_uncompiled():
         return build(*inputs)
     replica_op = uncompiled_graph.find_replica_op(inputs, (vocabulary.REPLICATION_INDEX,))

@@ -58,7 +58,7 @@ def ctc_loss_with_log_probs(
     out_dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Returns the CTC loss of logarithms of probabilities, such as `tf.nn.log_softmax` gives; see `ctc_loss_v2`.
+    """Returns the CTC loss of log probabilities, such as those of `tf.nn.log_softmax`; see `ctc_loss_v2`.
 
     As on an IPU, the gradient is that of the scores the logarithms came from, `probability - posterior`. It is the same
     before and after `log_softmax`.

@@ -38,7 +38,7 @@ class DeferredTable:
         return self._handle("table", self.shape)
 
     def load_variable(self, variable: Any, gathers: bool) -> tf.Tensor:
-        """Begins with the value of a variable; gives that value."""
+        """Initializes the table from a variable; returns the variable's value."""
         with tf.device("/device:CPU:0"):
             value = tf.identity(variable)
             with tf.control_dependencies(
@@ -61,7 +61,7 @@ class DeferredTable:
                 return tf.identity(value)
 
     def add(self, rows: Any, indices: Any) -> Any:
-        """Adds rows to those of the table, or of what is gathered."""
+        """Adds rows to the table, or to its pending changes."""
         with self._in_order() as changes:
             gathers = _read_handle(self._handle("gathers", tf.TensorShape([])), self.dtype)
             total = self._handle("sum", self.shape)
@@ -72,7 +72,7 @@ class DeferredTable:
         return changes[self._name]
 
     def apply_pending(self) -> Any:
-        """Adds what was gathered to the table."""
+        """Adds the pending changes to the table."""
         with self._in_order() as changes:
             total = self._handle("sum", self.shape)
             gathered = _read_handle(total, self.dtype)
@@ -83,7 +83,7 @@ class DeferredTable:
 
     @contextlib.contextmanager
     def _in_order(self) -> Iterator[dict[str, Any]]:
-        """Yields the last change of each table in the current graph; what is made within comes after this table's."""
+        """Yields the last change of each table in the current graph, inner changes after this table's."""
         graph = tf.compat.v1.get_default_graph()
         changes: dict[str, Any] = dict(getattr(graph, _CHANGES, {}))
         with tf.control_dependencies([changes[self._name]] if self._name in changes else []):

@@ -346,7 +346,7 @@ def create_host_embedding(
 
 
 def _dummy_variable(table: Any, name: str) -> Any:
-    """Returns the variable whose gradient stands for the table's, one for each table."""
+    """Returns the variable whose gradient represents the table's, one for each table."""
     if not hasattr(table.handle, "numpy"):
         with v1.variable_scope(f"{name}_trainable", reuse=v1.AUTO_REUSE, use_resource=True):
             return v1.get_variable("dummy", [], table.dtype, v1.zeros_initializer(), trainable=True)
@@ -367,7 +367,7 @@ def gather_rows(table: Any, indices: Any) -> tf.Tensor:
 
 
 def call_update(update: Any, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
-    """Calls what updates a table: `update(table, slots, indices, gradient)`."""
+    """Calls the function that updates a table: `update(table, slots, indices, gradient)`."""
     if not _is_eager_variable(table):
         return update(table, slots, indices, gradient)
     return tf.py_function(lambda *inputs: update(table, slots, *inputs), [indices, gradient], [])

@@ -210,7 +210,7 @@ class GenericFloat:
         self.is_set = True
 
     def reset(self) -> None:
-        """Forgets what `set_param` chose; call that before the next cast."""
+        """Resets the parameters that `set_param` chose; call it before the next cast."""
         self.is_set, self._was_reset = None, True
 
     def _ready(self) -> GenericFloat:
@@ -223,7 +223,7 @@ class GenericFloat:
         return self
 
     def is_packed_float(self) -> bool:
-        """Returns whether a number takes fewer bits than the native type it is computed in."""
+        """Returns whether a number needs fewer bits than its native arithmetic type."""
         return self.get_gfloat_storage_dtype().is_integer
 
     def get_gfloat_storage_dtype(self) -> Any:

@@ -10,7 +10,7 @@ from tf_ipu_shim.frontend.validation.counts import check_integer
 
 
 def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, argument: str) -> int:
-    """Checks what is to be normalised, and returns the channels' axis counted from the front.
+    """Checks the input of a normalisation, and returns the channels' axis counted from the front.
 
     Args:
         rank: of the tensor.

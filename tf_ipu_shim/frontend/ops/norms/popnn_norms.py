@@ -139,7 +139,7 @@ def popnn_group_norm_grad(
     strided_channel_grouping: bool = True,
     name: Any = None,
 ) -> Any:
-    """Returns the gradients of `popnn_group_norm_training`, of which `mean` and `inv_std_dev` come.
+    """Returns the gradients of `popnn_group_norm_training`, which returns `mean` and `inv_std_dev`.
 
     Returns:
         `inputs_backprop`, `gamma_backprop` and `beta_backprop`.

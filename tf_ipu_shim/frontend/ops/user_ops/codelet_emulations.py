@@ -17,7 +17,7 @@ from tf_ipu_shim.frontend.ops.user_ops.user_op_arguments import UserOpCall
 def register_emulation(
     name: str | os.PathLike[str], python_function: Callable[..., Any] | None, gradient: Callable[..., Any] | None = None
 ) -> None:
-    """Has a TensorFlow function stand for the op that a library builds of Poplar code, in this process.
+    """Registers a TensorFlow function that replaces the op of a Poplar library, in this process.
 
     The function gets the op's inputs, and `attributes=` if it has that parameter, or `**kwargs` and the op has
     attributes. It returns a tensor for each output, or the only one. It is traced into the program around it, and runs
@@ -65,7 +65,7 @@ def register_emulation(
 
 
 def run_emulation(emulation: Emulation, call: UserOpCall) -> list[tf.Tensor]:
-    """Runs the function that stands for an op."""
+    """Runs the function that replaces an op."""
     values = [x if i in call.differentiable else tf.stop_gradient(x) for i, x in enumerate(call.inputs)]
     if emulation.gradient is None:
         return _check_outputs(emulation, call, values)

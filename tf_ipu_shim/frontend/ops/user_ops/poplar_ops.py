@@ -144,7 +144,7 @@ def _user_op(library: _Library, inputs: int, gradient_size: int) -> Any:
 
 
 def note_metadata(declared: bridge.Metadata) -> None:
-    """Records what a library declares and what changes nothing."""
+    """Records a library's declarations without effect."""
     note_arguments(
         "user_op_metadata",
         is_elementwise=declared.is_elementwise,

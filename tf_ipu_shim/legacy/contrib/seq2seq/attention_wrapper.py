@@ -28,7 +28,7 @@ class AttentionWrapperState(_State):
     __slots__ = ()
 
     def clone(self, **kwargs: Any) -> AttentionWrapperState:
-        """Returns a copy with other parts; they need the shapes of those that they stand for.
+        """Returns a copy with replaced parts, which need the shapes of the originals.
 
         Args:
             kwargs: parts by name.
@@ -52,7 +52,7 @@ class AttentionWrapperState(_State):
 
 
 class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
-    """A cell that is given what the last step attended to, and gives what this one attends to.
+    """A cell that receives the attention of the last step, and returns the attention of this one.
 
     Args:
         cell: that is wrapped.

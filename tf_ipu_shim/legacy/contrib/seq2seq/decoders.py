@@ -14,7 +14,7 @@ BasicDecoderOutput = collections.namedtuple("BasicDecoderOutput", "rnn_output sa
 
 
 class Decoder:
-    """What `dynamic_decode` asks."""
+    """The interface that `dynamic_decode` requires."""
 
     @property
     def batch_size(self) -> Any:
@@ -50,7 +50,7 @@ class Decoder:
 
 
 class BasicDecoder(Decoder):
-    """Runs a cell on what a helper gives.
+    """Runs a cell on the inputs of a helper.
 
     Args:
         cell: an `RNNCell`.
@@ -79,7 +79,7 @@ class BasicDecoder(Decoder):
 
     @property
     def output_size(self) -> BasicDecoderOutput:
-        """Of what comes out, and of what it stands for."""
+        """Sizes of the outputs and of the samples."""
         return BasicDecoderOutput(self._rnn_output_size(), self._helper.sample_ids_shape)
 
     @property
@@ -102,7 +102,7 @@ class BasicDecoder(Decoder):
         return (*self._helper.initialize(), self._initial_state)
 
     def step(self, time: Any, inputs: Any, state: Any, name: str | None = None) -> tuple[Any, Any, Any, Any]:
-        """Returns the cell, the layer, the helper's sample and what it says comes next."""
+        """Runs the cell and the layer; returns the helper's sample and next inputs."""
         with v1.name_scope(name, "BasicDecoderStep", [time, inputs, state]):
             outputs, state = self._cell(inputs, state)
             if self._output_layer is not None:

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as v1
 
 
 class Helper:
-    """What `BasicDecoder` asks: how to begin, what an output stands for, what comes next."""
+    """The interface that `BasicDecoder` requires: first inputs, samples of outputs, next inputs."""
 
     @property
     def batch_size(self) -> Any:
@@ -18,7 +18,7 @@ class Helper:
 
     @property
     def sample_ids_shape(self) -> Any:
-        """Of what an output of one sequence stands for."""
+        """The shape of one sample."""
         raise NotImplementedError
 
     @property
@@ -42,7 +42,7 @@ class Helper:
 
 
 class _Sampling(Helper):
-    """Says what its samples are: a word's number, unless it is told otherwise."""
+    """Declares the type of the samples: a word's number by default."""
 
     _batch_size: Any = None
     _shape: Any = v1.TensorShape([])
@@ -55,7 +55,7 @@ class _Sampling(Helper):
 
     @property
     def sample_ids_shape(self) -> Any:
-        """Of what an output of one sequence stands for."""
+        """The shape of one sample."""
         return self._shape
 
     @property
@@ -186,7 +186,7 @@ class TrainingHelper(_Sampling):
 
 
 class ScheduledEmbeddingTrainingHelper(TrainingHelper):
-    """Gives some entries of known sequences, and else what the outputs stand for (Bengio et al., 2015).
+    """Yields entries of known sequences, or at random samples of the outputs (Bengio et al., 2015).
 
     Args:
         inputs: `[batch, time, ...]`.
@@ -305,7 +305,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 
 class InferenceHelper(_Sampling):
-    """Gives what a function makes of the samples.
+    """Yields inputs that a function computes from the samples.
 
     Args:
         sample_fn: from outputs to samples.
@@ -333,7 +333,7 @@ class InferenceHelper(_Sampling):
         self._batch_size = v1.shape(self._start_inputs)[0]
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
-        """No sequence has ended; what they begin with."""
+        """Returns that no sequence has ended, and the first inputs."""
         return v1.zeros([self._batch_size], v1.bool), self._start_inputs
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None) -> Any:
@@ -343,7 +343,7 @@ class InferenceHelper(_Sampling):
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
-        """Returns which sequences have ended by their samples, and what comes of these."""
+        """Returns which sequences have ended by their samples, and the next inputs."""
         return self._end(sample_ids), self._next(sample_ids), state
 
 

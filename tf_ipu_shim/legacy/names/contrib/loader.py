@@ -242,7 +242,7 @@ class ContribModule(types.ModuleType):
 
 
 def absence(path: str) -> str:
-    """Says that something of `tensorflow.contrib` is not here, and what to use.
+    """Returns the error for a missing part of `tensorflow.contrib`, with a replacement.
 
     Args:
         path: of the name, below `tensorflow.contrib`.

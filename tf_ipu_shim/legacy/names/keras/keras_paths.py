@@ -74,7 +74,7 @@ PACKAGES = ("layers.legacy_rnn",)
 
 
 def modules(path: str) -> tuple[str, ...]:
-    """Returns the modules, below the root of Keras 2, that have what a module of the time had.
+    """Returns the modules of Keras 2 that contain the names of an old module.
 
     Args:
         path: of the module, below the package.

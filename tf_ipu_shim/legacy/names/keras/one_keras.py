@@ -124,7 +124,7 @@ def _instead(replacement: Any, before: Any) -> Any:
 
 
 def _counterpart(value: Any) -> Any:
-    """Returns what Keras has for a class, function or module of the copy; the value itself if there is nothing."""
+    """Returns Keras' counterpart of a class, function or module of the copy, or the value itself."""
     # Reading an attribute of any other object could run its code, such as that of flags. So does `isinstance`, which
     # reads its class.
     if issubclass(type(value), types.ModuleType):

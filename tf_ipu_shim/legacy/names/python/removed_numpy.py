@@ -91,7 +91,7 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
 
 
 def saving_objects(is_script: Callable[[str], bool], stock: Callable[..., None]) -> Callable[..., None]:
-    """`np.save` that takes arrays of different lengths from scripts.
+    """Makes `np.save` accept arrays of different lengths from scripts.
 
     Args:
         is_script: whether the file that calls it is one.

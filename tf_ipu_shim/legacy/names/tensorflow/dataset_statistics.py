@@ -56,7 +56,7 @@ class StatsAggregator:
         self._resource = gen_experimental_dataset_ops.stats_aggregator_handle()
 
     def get_summary(self) -> Any:
-        """Returns a serialised `Summary` of what was collected so far: a scalar string.
+        """Returns a serialised `Summary` of the statistics so far: a scalar string.
 
         Example:
             >>> tf.data.experimental.StatsAggregator().get_summary().shape
@@ -68,7 +68,7 @@ class StatsAggregator:
 
 
 class StatsOptions:
-    """What `experimental_stats` of `tf.data.Options` holds.
+    """The value of `experimental_stats` in `tf.data.Options`.
 
     Attributes:
         aggregator: a `StatsAggregator`; None: nothing is collected.

@@ -81,7 +81,7 @@ _with_tensorflow = post_import_hooks.PostImportFinder("tensorflow".__eq__, lambd
 
 
 def _add_python() -> None:
-    """`tf.python`, which TensorFlow takes off its own module when that has been loaded, and `tf.python.keras`."""
+    """Restores `tf.python`, which TensorFlow deletes from its module, and `tf.python.keras`."""
     tensorflow = sys.modules.get("tensorflow")
     if type(tensorflow) is types.ModuleType and "python" not in vars(tensorflow):
         patches.replace(tensorflow, "python", lambda _: sys.modules["tensorflow.python"], why="`tf.python.ipu`")

@@ -149,7 +149,9 @@ def _looks_at_version(fullname: str) -> bool:
 
 @contextlib.contextmanager
 def _installed_version(v1: types.ModuleType, version: str) -> Iterator[None]:
-    """What `tf` and `compat.v1` say of their version while such a package is executed; they may import each other."""
+    """Sets the version that `tf` and `compat.v1` report while such a package is executed; they may import each
+    other.
+    """
     modules: list[Any] = [v1, sys.modules["tensorflow"]]
     before = [module.__version__ for module in modules]
     for module in modules:
@@ -163,7 +165,7 @@ def _installed_version(v1: types.ModuleType, version: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_deprecation_notes(tensorflow: types.ModuleType) -> Any:
-    """TensorFlow advises against what the caller has asked for; the advice is no use to the script's user."""
+    """Suppresses TensorFlow's deprecation notes on calls that the script's author chose."""
     logger: logging.Logger = tensorflow.get_logger()
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -273,7 +273,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
 
 
 def _copied(initializer: Any) -> Any:
-    """Its own initializer: one that is used twice gives the same numbers twice."""
+    """Returns a separate copy of an initializer: an initializer that is used twice returns the same values twice."""
     return _keras.initializers.get(_keras.initializers.serialize(initializer))
 
 

@@ -172,7 +172,7 @@ def _key(var: Any) -> Any:
 
 
 def update_slot(slot: Any, value: Any) -> Any:
-    """Writes a slot in its own type, and returns the value as it was computed.
+    """Writes a slot in the slot's dtype, and returns the value as computed.
 
     Args:
         slot: the variable.

@@ -104,7 +104,7 @@ class GeluReplacement(Converter):
 
 
 def _gelu(source: Any) -> list[Any]:
-    """Returns the nodes of the IPU's GELU of a node's first output; the last one gives it."""
+    """Returns the nodes of the IPU's GELU of a node's first output; the last one is the result."""
     types = node_types.output_dtypes(source)
     if not types or not dtypes.as_dtype(types[0]).is_floating:
         raise ValueError(

@@ -9,7 +9,7 @@ from tf_ipu_shim.frontend.conversion import graph_nodes, ipu_program
 
 
 class IPUCompilerWrapper(Converter):
-    """Compiles what is placed on the IPU as one program, if `merge_subgraphs` says so.
+    """Compiles the IPU's nodes as one program, if `merge_subgraphs` says so.
 
     The program is what `ipu_compiler.compile` makes of it. Names of inputs and outputs stay.
 

@@ -10,7 +10,7 @@ from tf_ipu_shim.frontend.conversion import application, batch_size
 
 
 class LoopRepeatWrapper(Converter):
-    """Makes an embedded application of what is on the IPU: a loop over batches. The graph calls its engine.
+    """Makes an embedded application of the IPU's nodes: a loop over batches. The graph calls its engine.
 
     It is for an `IpuConversionParams` with `embedded_runtime_save_config` and without `pipeline_cfg`; with others
     nothing is converted.

@@ -17,7 +17,7 @@ RECORDED = ("ipu_model", "profiling_root_dir", "profiling_enable", "fine_tune_it
 
 
 class PipelineConverter(Converter):
-    """Makes an embedded application of what is on the IPU: a pipeline. The graph calls its engine.
+    """Makes an embedded application of the IPU's nodes: a pipeline. The graph calls its engine.
 
     Args:
         param: an `IpuConversionParams`. Its `pipeline_cfg` names the `converter`. `embedded_runtime_save_config` and
@@ -102,7 +102,7 @@ class PipelineConverter(Converter):
         self.check_values()
 
     def check_values(self) -> None:
-        """Checks what only this converter has."""
+        """Checks the values that only this converter has."""
 
     def _check_ipus(self, ipus: list[int]) -> None:
         if not ipus or min(ipus) < 0:

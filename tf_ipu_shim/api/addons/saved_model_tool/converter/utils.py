@@ -107,7 +107,7 @@ def tensor_name_from_node_name(node_name: str, index: int = 0) -> str:
 
 
 def input_name_to_placeholder_name(name: str) -> str:
-    """Returns a node name for what stands for a tensor: `"split_1"` for `"split:1"`."""
+    """Returns the name of the node that replaces a tensor: `"split_1"` for `"split:1"`."""
     return input_name_to_tensor_name(name).replace(":", "_")
 
 
@@ -126,7 +126,7 @@ def tensor_name_to_placehoder_name(name: str) -> str:
 
 
 def get_tensor_shape(tensor: Any) -> list[int | None]:
-    """Returns the shape of a tensor, None for what is not known."""
+    """Returns the shape of a tensor, None for unknown axes."""
     shape: list[int | None] = tensor.shape.as_list()
     return shape
 
@@ -142,7 +142,7 @@ def split_graph_by_device_placement(origin_graph_def: Any) -> tuple[Any, Any]:
 
 
 def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_nodes: bool) -> list[str]:
-    """Returns the tensors that the host's part gives the IPU's.
+    """Returns the tensors that pass from the host's part to the IPU's.
 
     Args:
         cpu_graph_def: the host's part.
@@ -234,7 +234,7 @@ def prepare_dataset(inputs_shape_and_dtype: Sequence[Placed], batch_size: int = 
 
 
 def extract_ipu_config_from_param(param: Any, cfg: Any) -> Any:
-    """Sets what a conversion says of the system in its configuration.
+    """Sets the system options of a conversion in its configuration.
 
     Args:
         param: an `IpuConversionParams`.
@@ -282,7 +282,7 @@ def application_settings(param: Any, num_ipus: int | None = None) -> application
 
 
 def validate_embedded_runtime_save_config(param: Any) -> None:
-    """Checks what a conversion says of the embedded runtime.
+    """Checks the embedded-runtime options of a conversion.
 
     Raises:
         TypeError: `embedded_runtime_save_config` is not a dictionary.

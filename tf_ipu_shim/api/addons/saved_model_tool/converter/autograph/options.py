@@ -66,7 +66,7 @@ class RunConfig:
 
     @classmethod
     def from_json(cls, filename: str) -> RunConfig:
-        """Reads what `to_json` has written.
+        """Reads the output of `to_json`.
 
         Raises:
             ValueError: the file holds something else.

@@ -57,7 +57,7 @@ class ManualPipelineStrategy(StrategyBase):
 
 
 def variances(former: Sequence[int], latter: Sequence[int], num_group: int) -> float:
-    """Returns how unequal two lists of numbers are in their sums, measured from what each of some groups would have.
+    """Returns how unequal the sums of two lists of numbers are, relative to equal groups.
 
     Args:
         former: one list.

@@ -17,7 +17,7 @@ Stage = stage_functions.Stage
 
 
 class TensorInfo:
-    """A tensor: its name, its shape (None for what is not known) and the name of its dtype."""
+    """A tensor: its name, its shape (None for unknown axes) and the name of its dtype."""
 
     def __init__(self, name: str = "ops", shape: Sequence[int | None] = (), dtype: str = "float32") -> None:
         self.name = name
@@ -130,12 +130,12 @@ class TFv1Graph(Graph):
 
     @property
     def inputs(self) -> list[str]:
-        """The names of the tensors that the first stage takes, in order."""
+        """The names of the first stage's input tensors, in order."""
         return list(self._inputs)
 
     @property
     def outputs(self) -> list[str]:
-        """The names of the tensors that the last stage gives, in order."""
+        """The names of the last stage's output tensors, in order."""
         return list(self._outputs)
 
     def set_amp(self, amp: float) -> None:
@@ -155,7 +155,7 @@ class TFv1Graph(Graph):
         return self._gen_name2node_mapping()
 
     def topology_sort(self, key: Callable[[Node], Any] | None = None) -> Iterator[Node]:
-        """Returns the nodes that compute something, each after what it needs; chains stay together.
+        """Returns the nodes that compute something, each after its inputs; chains stay together.
 
         Args:
             key: in which order chains are begun with, from the last to the first.
@@ -202,7 +202,7 @@ class TFv1Graph(Graph):
         self.device_info = None
 
     def pipeline_stage_funcs(self) -> list[Stage]:
-        """A function for each stage: it takes what the one before gives, and puts its nodes into the current graph.
+        """Returns a function for each stage, which adds the stage's nodes to the current graph.
 
         Raises:
             ValueError: a node needs one of a later stage.
@@ -214,7 +214,7 @@ class TFv1Graph(Graph):
         return [stage_functions.stage_function(graph_def, part) for part in parts]
 
     def pipelined(self, num_of_ipu: int | None = None) -> tuple[list[Stage], list[int]]:
-        """Returns what `pipelining_ops.pipeline` takes.
+        """Returns the arguments of `pipelining_ops.pipeline`.
 
         Args:
             num_of_ipu: how many IPUs there are, where `set_pipeline_device_info` has not said which stage is where.
