@@ -21,7 +21,7 @@ DiscoverActivePartitionIPUs, DiscoverAllPartitionIPUs = range(2)
 
 
 class gcipuinfo:  # noqa: N801  # Graphcore's name
-    """The devices of the system, and attributes of each, as they were when this was made or last updated.
+    """The devices of the system with their attributes, read at creation and by each update.
 
     Args:
         discoveryMode: `DiscoverActivePartitionIPUs` or `DiscoverAllPartitionIPUs`, which have the same devices here.

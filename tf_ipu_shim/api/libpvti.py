@@ -204,7 +204,7 @@ class Graph:
 
 
 class HeatmapDouble:
-    """How many of some numbers lie in each of some intervals, over time.
+    """A histogram over time: the count of values in each interval.
 
     Args:
         name: of the heat map.

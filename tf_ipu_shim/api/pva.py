@@ -57,7 +57,7 @@ def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] 
 
 
 class OperationAnalysis:
-    """Refused: it goes by the debug information of Poplar's compiler."""
+    """Refused: libpva derives it from the debug information of Poplar's compiler."""
 
     @not_supported(
         "is not emulated: it goes by debug information of Poplar's compiler, which does not run here. "

@@ -60,7 +60,7 @@ class Estimate(NamedTuple):
 
     @property
     def samples_per_second_end_to_end(self) -> float:
-        """The same with the launch of each run; the script prepares its data meanwhile."""
+        """The same with the launch of each run; the script prepares its data at the same time."""
         return self.program.items / (self.chip.seconds(self.cycles) + LAUNCH_SECONDS)
 
     @property

@@ -42,8 +42,8 @@ class Layer(NamedTuple):
     """A layer with weights, and the weightless ones that follow it.
 
     Args:
-        cycles: cycles of its forward and backward work in a run without recomputation, of accumulating its gradients,
-            of its update, and of its copies from the host. The last layer includes the loss and copies to it.
+        cycles: cycles in a run without recomputation: forward and backward work, accumulation of gradients, update, and
+            copies from the host. The last layer includes the loss and copies to it.
         kept_bytes: its weights and their optimizer state.
         weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
         activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
@@ -64,7 +64,7 @@ class Layer(NamedTuple):
 
 
 def layers_of(program: CapturedProgram, chip: ChipSpec) -> list[Layer]:
-    """Returns the layers with weights in execution order; empty if op names do not tell."""
+    """Returns the layers with weights in execution order; empty if op names do not show them."""
     if len(program.blocks) != 1 and not program.is_keras:
         return []
     variables = _Variables(program)

@@ -132,7 +132,7 @@ class LayerIndex:
         return None
 
     def is_in_layer(self, name: str) -> bool:
-        """Returns whether an op's name tells its layer."""
+        """Returns whether an op's name contains its layer."""
         return self._names.layer_of(name) in self._places
 
     def is_update(self, name: str) -> bool:

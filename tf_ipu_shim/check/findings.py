@@ -70,7 +70,7 @@ def find_uses(sources: Iterable[SourceFile]) -> list[Finding]:
 
 
 def _keras_method_names() -> frozenset[str]:
-    """Methods that a Keras model has under a strategy, and stock Keras has not: they tell a model for IPUs."""
+    """Methods that a Keras model has only under a strategy: they identify a model for IPUs."""
     return emulated_table.table().keras_methods if emulated_table.is_used() else keras_method_names()
 
 

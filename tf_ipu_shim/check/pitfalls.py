@@ -69,7 +69,7 @@ def _first_ipu_user(uses: list[Use]) -> Use | None:
 
 
 def _keras_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
-    """Keras 3, whose models know nothing of IPUs: chosen by the file, by the environment, or for want of another."""
+    """Yields uses of Keras 3, which does not support IPUs: selected by the file, by the environment, or by default."""
     variable = choice.ENVIRONMENT_VARIABLE
     message = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
     for line, setting in assigned_strings(tree, variable):

@@ -116,7 +116,7 @@ def check_python(version: tuple[int, ...]) -> Check:
 
 
 def check_names() -> Check:
-    """Returns whether plain `check_python` knows Graphcore's module names."""
+    """Checks whether plain `python` finds Graphcore's module names."""
     site = any(pathlib.Path(entry, "tf_ipu_shim.pth").is_file() for entry in sys.path if entry)
     package = pathlib.Path(tf_ipu_shim.__file__).parent
     return Check(
@@ -140,7 +140,7 @@ def find_tensorflows() -> dict[str, str]:
 
 
 def check_tensorflow(installed: dict[str, str]) -> Check:
-    """Returns whether there is one TensorFlow, of a version that is supported.
+    """Checks that exactly one TensorFlow, of a supported version, is installed.
 
     Example:
         >>> check_tensorflow({"tensorflow-cpu": "2.15.1"}).state

@@ -1,10 +1,10 @@
 """Suppresses TensorFlow's log lines during its import, before `TF_CPP_MIN_LOG_LEVEL` takes effect.
 
 Its libraries of 2.18 and later have lines of information there (oneDNN's rounding, CUDA's drivers), each several times.
-The package `tensorflow`, which is installed where Python has no 2.15 any more, has errors for CUDA's libraries being
-there once more (2.18), and with its first device for there being no driver: it is made to look with the import.
-They are written past Python, so the stream goes through `grep` during the import. Other lines are shown at once, even
-if the import ends the process. Checked on TensorFlow 2.15.1, 2.18.1 and 2.21.0.
+On Pythons without TensorFlow 2.15 the package `tensorflow` is installed. It logs errors about CUDA's libraries (2.18),
+and about a missing driver with its first device, which is therefore made here. They are written past Python, so the
+stream goes through `grep` during the import. Other lines are shown at once, even if the import ends the process.
+Checked on TensorFlow 2.15.1, 2.18.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _filter_gpu_lines() -> Iterator[None]:
 
 
 def _list_gpus() -> None:
-    """Has CUDA's library say now that there is no driver (error 303), once a process; 1 ms without one."""
+    """Makes CUDA's library report the missing driver now (error 303), once a process; 1 ms without one."""
     tensorflow = sys.modules["tensorflow"]
     if "sysconfig" in dir(tensorflow) and tensorflow.sysconfig.get_build_info().get("is_cuda_build"):
         from tf_ipu_shim import tf_private

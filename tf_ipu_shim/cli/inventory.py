@@ -15,7 +15,7 @@ Holders = Mapping[int, Holder]
 
 
 class ListingCommand(NamedTuple):
-    """A command that tells the same in two ways.
+    """A command that prints the same information in two formats.
 
     Args:
         text: of a system and who holds its IPUs, for people.

@@ -1,4 +1,4 @@
-"""`tf-ipu poplar`: builds the Poplar libraries and tells compilers and shells where they are."""
+"""`tf-ipu poplar`: builds the Poplar libraries and prints their location for compilers and shells."""
 
 from __future__ import annotations
 

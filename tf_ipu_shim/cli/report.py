@@ -90,7 +90,7 @@ def find_problem(options: argparse.Namespace) -> str | None:
 
 
 def _directory_problem(folder: pathlib.Path) -> str | None:
-    """Why no files can be written into a directory, which is made when there are some; None if they can."""
+    """Returns why files cannot be written into a directory, which is created when needed; None if they can."""
     existing = next(directory for directory in (folder, *folder.absolute().parents) if directory.exists())
     if not existing.is_dir():
         return f"{str(existing)!r} is no directory"

@@ -182,7 +182,7 @@ def _environment_problem() -> str | None:
 
 
 def _has_module(name: str) -> bool:
-    """Returns whether there is such a module, or package that it is in: importing the latter now could be too early."""
+    """Returns whether a module, or its package, exists; importing the package now could be too early."""
     sys.path[0] = os.getcwd()
     return importlib.util.find_spec(name.partition(".")[0]) is not None
 

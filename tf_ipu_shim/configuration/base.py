@@ -78,7 +78,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
                 value._place(child, message)
 
     def _get_full_name(self, attr: str) -> str:
-        """Returns the path of an attribute from the outermost configuration, as Graphcore's tests ask for it."""
+        """Returns the path of an attribute from the outermost configuration; Graphcore's tests call it."""
         return f"{self._prefix}{attr}"
 
     def _walk(self) -> Iterator[tuple[_ConfigBase, AttributeMetadata]]:
@@ -252,7 +252,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         return json.dumps(self.to_dict())
 
     def from_json(self, json_cfg: str) -> None:
-        """`from_dict` of JSON text; tuples come back as lists.
+        """Like `from_dict`, from JSON text; tuples become lists.
 
         Args:
             json_cfg: text such as `to_json` returns.

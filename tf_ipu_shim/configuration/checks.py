@@ -31,7 +31,7 @@ def check(config: Any) -> None:
 
 
 def on_ipu_model() -> bool:
-    """Returns whether `TF_POPLAR_FLAGS`, as it is now, asks for the IPU model."""
+    """Returns whether the current `TF_POPLAR_FLAGS` selects the IPU Model."""
     from tf_ipu_shim.machine.environment import flags
 
     return flags.current().use_ipu_model

@@ -203,7 +203,7 @@ def problems() -> Iterator[Exception]:
 
 
 def check() -> None:
-    """Raises the first of the `problems`, if there is one.
+    """Raises the first of the `problems`, if any.
 
     Example:
         >>> check()

@@ -109,7 +109,7 @@ class AttributeMetadata:
             )
 
     def warn_if_deprecated(self) -> None:
-        """Logs a warning when the option, or a category it lies in, is deprecated."""
+        """Logs a warning if the option, or a category that contains it, is deprecated."""
         if self._deprecated_msg is not None:
             warnings.warn(f"{self._name} has been deprecated: {self._deprecated_msg}")
 

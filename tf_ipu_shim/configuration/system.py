@@ -64,7 +64,7 @@ def set_options() -> tuple[Effect, ...]:
 
 
 def reset_ipu_configuration() -> None:
-    """Detaches from all IPUs and forgets the configuration; nothing happens when there is none.
+    """Detaches from all IPUs and drops the configuration; without one it does nothing.
 
     Programs compile again when they next run.
 

@@ -78,7 +78,7 @@ def set_field(options: Any, field: str, value: Any, path: str) -> None:
 
 
 def set_number(message: Any, name: str, value: Any, path: str) -> None:
-    """Writes a value, and says which option it came from when it does not fit."""
+    """Writes a value; an error names the option of a value that does not fit."""
     try:
         setattr(message, name, value)
     except ValueError as error:

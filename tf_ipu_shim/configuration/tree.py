@@ -15,7 +15,7 @@ class _Category(_ConfigBase):
 
 
 class IPUConfig(_ConfigBase):
-    """How the IPU system is to be configured; every option has a default.
+    """The configuration of the IPU system; every option has a default.
 
     Set what you need, then call `configure_ipu_system()`. An unknown option raises ValueError and a value of the
     wrong type TypeError, where they are written.

@@ -39,7 +39,7 @@ def type_name(annotation: Any) -> str:
 
 
 def checker(annotation: Any) -> Callable[[Any], bool]:
-    """Returns the test a value has to pass for an option of this type."""
+    """Returns the function that tests values of an option of this type."""
     origin = typing.get_origin(annotation)
     if origin is None:
         type_name(annotation)

@@ -68,7 +68,7 @@ def single_reduce_worker(partials: int, dtype: str, interleaved: bool = False) -
 
 
 def regions_reduce_worker(outputs: int, partials: int, dtype: str, adds: bool = True, regions: int = 1) -> int:
-    """Returns the cycles of adding partials that lie in no regular way.
+    """Returns the cycles of adding partials in irregular positions.
 
     Source: reduction/CycleEstimationFunctions.cpp:64 to 183.
     """

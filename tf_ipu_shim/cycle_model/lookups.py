@@ -38,7 +38,7 @@ def _dtype(size: int) -> str:
 
 
 class SplitLookup(NamedTuple):
-    """A lookup that is split over tiles: cycles of a tile, the tiles of all copies of the table, how these are made."""
+    """A lookup that is split over tiles: cycles of a tile, tiles of all copies of the table, and their creation."""
 
     cycles: int
     where: Spread

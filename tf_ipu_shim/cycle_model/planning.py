@@ -16,7 +16,7 @@ _TYPES = {"half": True, "float": False}
 
 
 class OperandLayout(enum.IntEnum):
-    """How an operand of a matmul lies on the tiles: in another order than it wants, in that order, or made for it."""
+    """Layout of a matmul's operand on the tiles: in another order, in the matmul's order, or allocated for it."""
 
     OTHER = 0
     ARRANGED = 1

@@ -18,7 +18,7 @@ from tf_ipu_shim.messages import program_pb2
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A lowered program, as it is kept.
+    """A lowered program, as stored.
 
     Args:
         answer: a `ProgramAnswer` without its compilation.

@@ -28,7 +28,7 @@ _ARGUMENT, _RESULT = "XLA_Args/", "XLA_Retvals/"
 def write_application_file(
     library: Library, request: ProgramRequest, application: Any, program: LoweredProgram, device: IpuDevice
 ) -> str:
-    """Writes the file that an `IpuApplicationCompile` op asks for; returns its path."""
+    """Writes the file for an `IpuApplicationCompile` op; returns its path."""
     infeeds, outfeeds = find_feeds(request.function, request.library)
     if not (infeeds or outfeeds) and is_scalar_elementwise(request, program):
         raise _error(
@@ -69,7 +69,7 @@ def _add_arguments(
     iterators: Mapping[int, int],
     written: set[int],
 ) -> list[bytes]:
-    """Records where each argument comes from when the file runs; returns the values stored in it."""
+    """Records the source of each argument when the file runs; returns the values stored in it."""
     weights: list[bytes] = []
     for index, argument in enumerate(application.arguments):
         is_variable = request.arg_types[index] == types_pb2.DT_RESOURCE

@@ -121,7 +121,7 @@ class _Lowering:
         self._plans = self._needs_plan()
 
     def _needs_plan(self) -> bool:
-        """Returns whether anything asks for the program's memory plan."""
+        """Returns whether the program's memory plan is needed."""
         return (
             memory_plan.enabled()
             or self._asked.mode != XLA

@@ -19,7 +19,7 @@ from tf_ipu_shim.runtime.device import IpuDevice
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A call of a traced function that is to be lowered for a device.
+    """A call of a traced function to be lowered for a device.
 
     Args:
         call: the plugin's call that asks for it, while it lasts.

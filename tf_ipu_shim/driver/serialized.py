@@ -33,7 +33,7 @@ _RESULT = "XLA_Retvals"  # what Graphcore's TensorFlow calls a result
 
 
 def is_requested(device: IpuDevice) -> bool:
-    """Returns whether a configuration asks for serialised program files."""
+    """Returns whether a configuration requests serialised program files."""
     return bool(device.options.serialization_folder) and not captured_programs.active()
 
 

@@ -71,7 +71,7 @@ def refuse(diagnostics: Diagnostics, program: LoweredProgram, without_form: Mapp
 
 
 def record_origins(program: LoweredProgram) -> None:
-    """Records where a program's launches come from."""
+    """Records the origin of a program's launches."""
     scopes = {cluster.function: cluster.scope for cluster in [*program.clusters, *program.planned_clusters]}
     launches = [name for node in _launches(program) if (name := node.attr["function"].func.name) in scopes]
     with _lock:

@@ -23,7 +23,7 @@ def is_import_from(frame: types.FrameType) -> bool:
 
 
 def is_module_imported() -> bool:
-    """Returns whether an import asks the finders, not `importlib.util.find_spec`, in Python 3.9 to 3.13."""
+    """Returns whether a finder is called by an import, not by `importlib.util.find_spec`, in Python 3.9 to 3.13."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_find_spec":
         frame = frame.f_back

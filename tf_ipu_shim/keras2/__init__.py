@@ -60,7 +60,7 @@ def public_module() -> Any:
 
 
 def root_of_class(kind: type) -> str | None:
-    """Returns the root of the Keras package that a class of models comes from; None if it is not a Keras 2 model.
+    """Returns the root of the Keras package that defines a class of models; None if it is not a Keras 2 model.
 
     Example:
         >>> root_of_class(tf.keras.Sequential) == root()

@@ -1,6 +1,6 @@
 """Lets the process exit without waiting for datasets that call Python.
 
-Python frees the objects of a script, such as the iterator in a frame of an uncaught error, when other threads can no
+At exit, Python frees a script's objects, such as the iterator in an uncaught error's frame, when other threads can no
 longer run Python. TensorFlow's iterators wait for their threads, so that one whose `numpy_function`, `py_function` or
 generator is under way would wait indefinitely, in stock TensorFlow too. Such iterators, and sessions that have some,
 are therefore kept; the system ends their threads. Uses `script_ops._py_funcs`, `BaseSession._target`; checked on

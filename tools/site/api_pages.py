@@ -73,7 +73,7 @@ OWN = {
 }
 """Title of a page of the package's own names -> its path, what it is for, an example, and the objects on it."""
 _FOLDER = "reference/api"
-_HEADINGS = "{show_root_heading: true, show_root_toc_entry: true, show_root_full_path: false}"
+_WITH_HEADING = "    options: {show_root_heading: true, show_root_toc_entry: true, show_root_full_path: false}\n"
 
 
 def navigation() -> list[dict[str, list[dict[str, str]]]]:
@@ -90,13 +90,53 @@ def navigation() -> list[dict[str, list[dict[str, str]]]]:
 def pages() -> dict[str, str]:
     """Path -> text of each page."""
     found = {}
+    homes = _homes()
     for name, documented in _modules().items():
-        shown = "\n".join(f"::: {own}\n" for own in documented)
-        found[f"{_FOLDER}/{name}.md"] = f"# {name}\n\n{shown}"
+        shown = "\n".join(_shown(own, homes[own], name) for own in documented)
+        found[f"{_FOLDER}/{name}.md"] = f"# {_breakable(name)}\n\n{shown}"
     for title, (page, purpose, example, objects) in OWN.items():
-        shown = "\n".join(f"::: tf_ipu_shim.{name}\n    options: {_HEADINGS}\n" for name in objects)
+        shown = "\n".join(f"::: tf_ipu_shim.{name}\n{_WITH_HEADING}" for name in objects)
         found[f"{_FOLDER}/{page}"] = f"# {title}\n\n{purpose}\n\n```python\n{example}\n```\n\n{shown}"
     return found
+
+
+def _shown(own: str, home: str, page: str) -> str:
+    """Returns the reference of an object of ours on its home page, and a link to that on other pages."""
+    if home != page:
+        anchor = f"#{own}" if _is_definition(own) else ""
+        return f"[{own.rpartition('.')[2]}]({home}.md{anchor}): see `{home}`.\n"
+    return f"::: {own}\n{'' if _is_module(own) else _WITH_HEADING}"
+
+
+def _homes() -> dict[str, str]:
+    """Object or module of ours -> the module of Graphcore's whose page documents it: the first that has it.
+
+    A page that documents a whole module of ours is the home of the module's objects.
+    """
+    modules = _modules()
+    ordered = [name for package in PACKAGES for name in sorted(modules) if f"{name}.".startswith(f"{package}.")]
+    homes: dict[str, str] = {}
+    for name in ordered:
+        for own in modules[name]:
+            homes.setdefault(own, name)
+    return {own: home if _is_module(own) else homes.get(own.rpartition(".")[0], home) for own, home in homes.items()}
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def _is_definition(name: str) -> bool:
+    """Returns whether a name is that of a function or class, and not of a value, which has no heading."""
+    module, _, own = name.rpartition(".")
+    nodes = ast.parse(_file_of(module).read_text(encoding="utf-8")).body
+    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == own for node in nodes)
+
+
+def _breakable(name: str) -> str:
+    """Returns a dotted name that a narrow screen may break after a dot or an underscore."""
+    return name.replace("_", "\\_<wbr>").replace(".", ".<wbr>")
 
 
 def listing(folder: str) -> str:
@@ -131,6 +171,7 @@ def _reexporting_modules() -> dict[str, list[str]]:
     table = load("reexports", ROOT / "tf_ipu_shim" / "names" / "reexports.py").table()
     for module, (_, sources) in table.items():
         names = [_definition(table, source, name) for source, own in sources.items() for name in own.values()]
+        names.sort(key=lambda name: name is not None and name.rpartition(".")[2].startswith("_"))  # private ones last
         for theirs, place in PACKAGES.items():
             below = module.removeprefix(place.replace("/", "."))
             if below != module and sources:
@@ -156,8 +197,7 @@ def _definition(table: Any, module: str, name: str) -> str | None:
     for source, names in table.get(module, ("", {}))[1].items():
         if name in names:
             return _definition(table, source, names[name])
-    path = ROOT.joinpath(*module.split("."))
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    path = _file_of(module)
     for node in ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else ():
         taken = _imported(node).get(name)
         if taken:
@@ -165,6 +205,11 @@ def _definition(table: Any, module: str, name: str) -> str | None:
         if name in _defined(node):
             return f"{module}.{name}"
     return None
+
+
+def _file_of(module: str) -> pathlib.Path:
+    path = ROOT.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _imported(node: ast.stmt) -> dict[str, tuple[str, str]]:

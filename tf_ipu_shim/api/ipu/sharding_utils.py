@@ -91,7 +91,7 @@ def ancestors(op: Any) -> set[Any]:
 
 
 def ops_between(first: Any, last: Any) -> list[Any]:
-    """Returns the ops on any way from one op to another, both included, in an order in which they can run."""
+    """Returns the ops on all paths from one op to another, both included, in execution order."""
     before = ancestors(last)
     visited, pending = {first}, deque([first])
     while pending:
@@ -177,7 +177,7 @@ def _pieces(path: list[Any], edges: list[Edge]) -> list[list[Any]]:
 
 
 def best_ends(costs: list[int], parts: int) -> list[int]:
-    """Cuts a row of numbers into parts so that the largest sum of a part is the smallest there is.
+    """Cuts a sequence of numbers into parts with the smallest possible largest sum.
 
     Args:
         costs: the numbers.

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def init() -> None:
-    """Checks that this process knows its place in the job.
+    """Checks that this process has a place in the job.
 
     Raises:
         ValueError: its environment contradicts itself.
@@ -255,7 +255,7 @@ def finalizeBackend() -> None:  # noqa: N802
 
 
 def synchronize() -> None:
-    """Waits until all instances have come here.
+    """Waits until all instances have called it.
 
     Raises:
         CollectiveError: one of them has ended.

@@ -54,7 +54,7 @@ def coloured(line: str) -> str:
 
 
 def fitted(text: str, columns: int, hint: str = "") -> str:
-    """Returns the text with sentences wrapped and rows of tables cut to a width, which it then says.
+    """Returns the text with wrapped sentences and tables cut to a width; a note says so.
 
     Example:
         >>> print(fitted("a  b  c\\nnot a row", 6))

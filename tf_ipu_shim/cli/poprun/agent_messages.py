@@ -11,7 +11,7 @@ GREETING = "tf_ipu_shim agent: "
 
 @dataclasses.dataclass(frozen=True)
 class Greeting:
-    """The facts that an agent tells about its host.
+    """The facts that an agent reports about its host.
 
     Args:
         version: of the package.
@@ -26,7 +26,7 @@ class Greeting:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """A program that an agent is to run.
+    """A request to an agent to run a program.
 
     Args:
         command: the words of the program.

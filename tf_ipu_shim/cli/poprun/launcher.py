@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Where one instance runs.
+    """The host and the index of one instance.
 
     Args:
         remote: the agent of another host; None on this one.
@@ -69,7 +69,7 @@ class _Place:
 
 
 class _Job:
-    """The instances of a job, from the first that is started to the last that ends."""
+    """The instances of a job, from the first start to the last end."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments

@@ -232,7 +232,7 @@ def instance_environment(
 
 
 def sets_log_level(arguments: argparse.Namespace, environment: Mapping[str, str]) -> bool:
-    """Returns whether the user says which of TensorFlow's log lines are shown."""
+    """Returns whether the user sets TensorFlow's log level."""
     return bool({**environment, **_exported(arguments)}.get(log_level.TENSORFLOW))
 
 

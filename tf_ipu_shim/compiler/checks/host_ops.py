@@ -116,9 +116,9 @@ def move_iterators_to_device(
 
     TensorFlow places ops that take a handle on the resource's device, which is the host for an iterator. The loop would
     be on two devices that communicate in each iteration. Mode `kernels` (`loop_frames`) would need even less.
-    TensorFlow moves an `Enter` to the op that takes its result, one after the other in the order of a walk that follows
-    addresses in memory; where of two in a row, for a loop in a loop, the outer one is moved first, it stays only on the
-    host, sends the handle in the first iteration, and the IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.
+    TensorFlow moves each `Enter` to the op that uses its result, in an order that depends on addresses in memory. A
+    nested loop has two in a row. If the outer one is moved first, it stays on the host and sends the handle in the
+    first iteration only. The IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.
     """
     body = proto.attr["body"].func.name
     iterators = iterator_arguments(body, graphs, {})

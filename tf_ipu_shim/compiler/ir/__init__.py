@@ -1,1 +1,1 @@
-"""The graph representation that compiler passes share, and facts about op types and attributes."""
+"""The graph representation that compiler passes share, and properties of op types and attributes."""

@@ -155,7 +155,7 @@ class FunctionGraph:
         return graph
 
     def _index_ops(self, protos: Iterable[node_def_pb2.NodeDef]) -> dict[str, node_def_pb2.NodeDef]:
-        """Returns the ops by name and records which op types there are."""
+        """Returns the ops by name and records the op types in use."""
         protos_by_name: dict[str, node_def_pb2.NodeDef] = {}
         for proto in protos:
             name, op = proto.name, proto.op

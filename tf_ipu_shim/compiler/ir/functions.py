@@ -21,14 +21,14 @@ _serial = itertools.count()
 
 
 class WrittenFunction(NamedTuple):
-    """A FunctionDef with the name of the traced function that it comes from."""
+    """A FunctionDef with the name of the traced function from which it was made."""
 
     traced: str
     definition: function_pb2.FunctionDef
 
 
 class Functions(Mapping[str, FunctionGraph]):
-    """The functions of a program by name, parsed when first asked for.
+    """The functions of a program by name, parsed at first use.
 
     A pass changes a function under its own name; outside it gets another one (see `outside`). A script may call its
     functions what it likes: no name says what a pass did.
@@ -86,7 +86,7 @@ class Functions(Mapping[str, FunctionGraph]):
         return set(reachable(having, lambda name: callers.get(name, ())))
 
     def add(self, graph: FunctionGraph) -> None:
-        """Adds a function whose name comes from `fresh`."""
+        """Adds a function with a name from `fresh`."""
         self._graphs[graph.name] = graph
 
     def fresh_name(self, name: str) -> str:

@@ -97,7 +97,7 @@ def copy_function(
 
 
 def copy_annotations(source: node_def_pb2.NodeDef, target: node_def_pb2.NodeDef) -> None:
-    """Copies the attributes that say where a node belongs, which begin with an underscore."""
+    """Copies a node's annotations, the attributes that begin with an underscore."""
     for name, value in source.attr.items():
         if name.startswith("_") and name != "_output_shapes":
             target.attr[name].CopyFrom(value)

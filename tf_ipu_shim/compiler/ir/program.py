@@ -96,8 +96,8 @@ class LoweredProgram:
         first_replica: the function that the first of several replicas runs.
         replica_variables: for each further replica's copy of a variable the argument, and the chip where it lives.
         run_group: what the ops of feeds and replicas know its runs by, which follow each other; empty without.
-        chunked_loops: for a function that runs several iterations at once: the loop that the memory plan uses instead,
-            because a real IPU runs iterations one by one. None if there is no such function.
+        chunked_loops: for a function that runs several iterations at once: the loop for the memory plan. A real IPU
+            runs iterations one by one. None if there is no such function.
         planned_functions: the functions of these loops, which never run.
         planned_clusters: the XLA programs of these loops.
         result_shapes: of what it returns, None for one that its shapes do not tell; known once its memory is planned.

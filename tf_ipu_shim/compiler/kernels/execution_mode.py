@@ -39,7 +39,7 @@ class Execution:
 
 
 def requested_execution(device: IpuDevice, is_rounded: bool = False, only_kernels: Sequence[str] = ()) -> Execution:
-    """Returns the execution mode that a device's configuration asks for."""
+    """Returns the execution mode in a device's configuration."""
     if device.float_checks:
         reason = "floating_point_behaviour: each op's results are checked"
         return Execution(KERNELS, reason, is_checked=True, is_rounded=is_rounded)

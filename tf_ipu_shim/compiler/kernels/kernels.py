@@ -298,7 +298,7 @@ def _run_asserts_first(asserts: Sequence[str], graph: FunctionGraph, orders: dic
 def _topological_positions(
     first: Sequence[str], graph: FunctionGraph, orders: Mapping[str, Sequence[str]]
 ) -> dict[str, int]:
-    """Returns a topological order in which some nodes, and their inputs, come as early as possible."""
+    """Returns a topological order with some nodes, and their inputs, as early as possible."""
     needs = {
         node.name: [predecessor.name for predecessor in [*node.producers, *node.controls] if predecessor]
         for node in graph.nodes

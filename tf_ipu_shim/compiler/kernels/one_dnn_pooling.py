@@ -1,9 +1,9 @@
 """Runs float32 max-pooling and its gradient by oneDNN kernels in execution mode `kernels`.
 
-TensorFlow's own gradient of max-pooling looks for each maximum again, on one thread, and takes longer than the
-convolutions around it. oneDNN's forward kernel writes down where the maxima are (its workspace), and its gradient reads
-that. TensorFlow's graph passes use these kernels only for the CPU. The same rules apply here, so values are those of
-stock TensorFlow, including those of equal maxima.
+TensorFlow's gradient of max-pooling searches each maximum again on one thread, and is slower than the convolutions
+around it. The forward kernel of oneDNN stores the positions of the maxima (its workspace) for its gradient.
+TensorFlow's graph passes use these kernels only for the CPU. The same rules apply here, so values are those of stock
+TensorFlow, including those of equal maxima.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Runs several iterations of a small loop in one XLA program (chunking).
 
-If a loop reads an infeed or writes an outfeed, each iteration is at least one launch and some host ops, which cost more
-than a small model. If nothing else leaves the IPU, such a loop becomes a loop over chunks. The host fetches elements
-for the next iterations at once, an XLA program runs these iterations, and the host passes on their outputs. How many
-there are in a chunk follows from their speed (`chunk_ops.cc`).
+If a loop has an infeed or outfeed, each iteration is at least one launch and some host ops. These cost more than a
+small model. If nothing else leaves the IPU, such a loop becomes a loop over chunks. The host fetches elements for the
+next iterations at once, an XLA program runs these iterations, and the host passes on their outputs. How many there are
+in a chunk follows from their speed (`chunk_ops.cc`).
 
 A dataset that ends or fails within a chunk does so after the iterations before it, as without chunks.
 """

@@ -1,8 +1,7 @@
 """Finds the tensors that become seeds of random ops, through calls, branches and loops.
 
 XLA's compiler computes random ops of constant seeds by TensorFlow's kernels, which draw other numbers. It inlines
-calls, and so takes a seed that a called function returns for the constant that it is, but not one that a branch
-returns.
+calls, so a seed that a called function returns is a constant to it, but one that a branch returns is not.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _COMPILE_TIME_INPUTS: dict[str, tuple[int, ...]] = {
 
 
 class SeedUses:
-    """The inputs of ops, and the results of functions, that seeds are computed of.
+    """The inputs of ops, and the results of functions, from which seeds are computed.
 
     Args:
         functions: the program, as it is when this is made.

@@ -1,4 +1,4 @@
-"""Replaces host transfers by synthetic data where `TF_POPLAR_FLAGS` asks for it.
+"""Replaces host transfers by synthetic data if `TF_POPLAR_FLAGS` requests it.
 
 Infeeds and seeds become values made on the IPU, outfeeds send nothing, as on IPUs. Content that Graphcore leaves
 undefined is zeros here. Parameters, the program's arguments and variables, keep the script's values:
@@ -65,7 +65,7 @@ def _random(initializer: str, kind: dtypes.DType, shape: Any, seed: Sequence[int
 
 
 def use_synthetic_data(functions: Functions, flags: PoplarFlags) -> None:
-    """Replaces feeds and seeds by synthetic data if the flags ask for it.
+    """Replaces feeds and seeds by synthetic data if the flags request it.
 
     Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
     """

@@ -37,7 +37,7 @@ def forward_name(name: str) -> str | None:
 
 @dataclasses.dataclass
 class Placement:
-    """Where a function's ops run.
+    """The locations of a function's ops.
 
     Args:
         constants: nodes that are cloned to wherever they are needed.
@@ -152,7 +152,7 @@ class Placer:
         return fixed
 
     def _annotated_location(self, graph: FunctionGraph, node: Node) -> Location | None:
-        """Returns the location that annotations of an op, or of functions it runs, ask for, or None."""
+        """Returns the location in annotations of an op, or of functions it runs, or None."""
         if self._is_on_host(node):
             return HOST
         annotation, inside = graph.annotations.get(node.name), self._annotations_inside(node)

@@ -32,7 +32,7 @@ _INSTANCE_DEPENDENT = vocabulary.COLLECTIVES | {_INDEX, _COUNT}
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The part of a program's replicas that this process has, as an instance of a job.
+    """The share of a program's replicas in this process, an instance of a job.
 
     Args:
         instances: how many there are; all have as many replicas.

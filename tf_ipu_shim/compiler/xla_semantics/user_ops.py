@@ -22,7 +22,7 @@ def user_ops_in(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[node_def_pb2.
 
 
 def call_of(node: node_def_pb2.NodeDef) -> bytes:
-    """Returns the description of an op that its library is to build: the op's own kernel writes the same."""
+    """Returns the description of a library's op, in the format that the op's kernel writes."""
     attributes = node.attr
     texts = {name: attributes[name].s.decode() for name in _TEXT_FIELDS}
     gradient_size = attributes["gradient_size"].i

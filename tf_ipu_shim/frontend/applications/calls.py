@@ -69,7 +69,7 @@ class RuntimeContext:
 def embedded_runtime_start(
     executable_file: Any, inputs: Sequence[Any] | Mapping[str, Any], name: str, timeout: int | None = None
 ) -> RuntimeContext:
-    """Starts an engine that runs an application, if there is none of this name.
+    """Starts an engine that runs an application, unless one of this name runs.
 
     The engine attaches to separate IPUs, in addition to those that the process has configured. It runs in a thread that
     outlives sessions. It keeps what it was first started with.

@@ -71,7 +71,7 @@ class Engine:
         self._thread = threading.Thread(target=self._run_program, name=f"ipu_engine_{name}", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread: calls can come."""
+        """Starts the thread, which then accepts calls."""
         self._thread.start()
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ def install() -> None:
 
 
 def start(request: Any) -> Any:
-    """Starts an engine; the plugin sees to it that there is one of each name."""
+    """Starts an engine; the plugin ensures that names are unique."""
     executable, weights = application_file.read(request.file)
     signature = executable.embedded_runtime_config.signature
     if len(signature.inputs) != request.inputs:

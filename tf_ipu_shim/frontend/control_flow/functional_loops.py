@@ -143,9 +143,7 @@ def _cond_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., Any
 
 
 def _handles_from_outside(stock: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a branch capture the handle from outside instead of its own argument: XLA cannot return handles from a
-    branch.
-    """
+    """Makes a branch capture the outside handle, not its argument: XLA cannot return handles from a branch."""
 
     @functools.wraps(stock)
     def capture(self: Any, tensor: Any, name: Any) -> Any:
@@ -164,14 +162,14 @@ def _argument_of(handle: Any, graph: Any) -> Any:
 
 
 def _is_strict() -> bool:
-    """Whether `tf.cond`, which calls the caller of this, was told so: it tells no one where branches are functional."""
+    """Returns the `strict` argument of `tf.cond`, which calls this function's caller and does not pass it on."""
     frame = sys._getframe(2)
     is_cond = frame.f_code.co_name == "cond" and frame.f_globals.get("__name__") == stock_cond.__name__
     return bool(frame.f_locals["strict"]) if is_cond else True
 
 
 def _unpack_single(branch: Callable[..., Any]) -> Callable[..., Any]:
-    """A branch that returns the element of a sequence with a single one, as `tf.cond` of TensorFlow 1 has it."""
+    """Makes a branch return the only element of a sequence, as `tf.cond` of TensorFlow 1 does."""
 
     def unpacked(*values: Any) -> Any:
         returned = branch(*values)

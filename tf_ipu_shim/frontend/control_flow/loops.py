@@ -248,7 +248,7 @@ def _check_arguments(label: str, function: Callable[..., Any], count: int, infee
 
 
 def _check_shapes(where: str, inputs: list[Any], returned: list[Any]) -> None:
-    """A loop's values have the shapes that they begin with: an IPU's program is made for them."""
+    """Checks that a loop's values keep their initial shapes, because an IPU's program is made for them."""
     for index, (before, after) in enumerate(zip(inputs, returned)):
         if not after.shape.is_subtype_of(before.shape):
             raise ValueError(

@@ -50,7 +50,7 @@ class ApplicationSettings:
 
     @property
     def path(self) -> str:
-        """Of the application's file."""
+        """The path of the application's file."""
         return os.path.join(self.directory, FILE)
 
 
@@ -97,7 +97,7 @@ def pipeline_program(stages: Mapping[str, int], ipus: Mapping[int, int], executi
 def embed_application(
     graph_def: Any, signature_def: Any, program: Program, settings: ApplicationSettings
 ) -> tuple[Any, Any]:
-    """Returns the graph with a call of an embedded engine in the place of its nodes on the IPU, and its signature.
+    """Returns the graph with a call of an embedded engine instead of its IPU nodes, and its signature.
 
     The application's file is written. Host computations before and after it stay. If no node is placed, all but
     placeholders are taken for the IPU's.

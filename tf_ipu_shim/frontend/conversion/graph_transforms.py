@@ -107,7 +107,7 @@ def _skip_removed(name: str, passing: dict[str, str]) -> str:
 
 
 def _fold_constants(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
-    """With constants instead of expressions of constants."""
+    """Replaces expressions of constants by constants."""
     with v1.Graph().as_default() as graph:
         v1.import_graph_def(graph_def, name="")
         meta = v1.train.export_meta_graph(graph_def=graph.as_graph_def(add_shapes=True), graph=graph)
@@ -122,7 +122,7 @@ def _fold_constants(graph_def: Any, fed: list[str], fetched: list[str], options:
 
 
 def _sort_by_execution_order(graph_def: Any, fed: list[str], fetched: list[str], options: list[tuple[str, str]]) -> Any:
-    """With each node after those that it needs."""
+    """Sorts the nodes so that each follows its inputs."""
     nodes = {node.name: node for node in graph_def.node}
     order: dict[str, None] = {}
     for first in nodes:

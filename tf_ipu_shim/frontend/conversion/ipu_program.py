@@ -22,12 +22,12 @@ _WITH = "loc:@"  # before the name of a node that one is to be with
 
 
 def merge_program(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
-    """Returns the graph with one compiled program in the place of its nodes on the IPU, see `replace_ipu_part`."""
+    """Returns the graph with one compiled program instead of its IPU nodes, see `replace_ipu_part`."""
     return replace_ipu_part(graph_def, signature_def, _call_compiled)
 
 
 def replace_ipu_part(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, Any]:
-    """Returns the graph with something else in the place of its nodes on the IPU.
+    """Returns the graph with its IPU nodes replaced.
 
     Host computations before and after these nodes stay. Outputs keep their names; one that is not the first
     of its node gets a new one, which the signature says.

@@ -14,7 +14,7 @@ Values = Callable[[Any, list[Any]], Any]
 
 
 class DtypeConversion:
-    """A graph with one dtype in the place of another.
+    """A graph in which one dtype replaces another.
 
     A node keeps its dtype if the caller says so, or if it has no kernel for the other dtype. So do users of variables,
     tables and tensor lists, and calls of library functions. Casts are put between it and the others. Inputs and outputs

@@ -58,7 +58,7 @@ def split_into_stages(
 
 
 def check_forward_only(nodes: Mapping[str, Any], stages: Mapping[str, int], fed: set[str]) -> None:
-    """Checks that data goes forward."""
+    """Checks that data only flows to later stages."""
     wrong = [
         f"{name} (stage {stage}) needs {input_name} (stage {stages[input_name]})"
         for name, stage in stages.items()

@@ -174,7 +174,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
             )
 
     def _enqueue_of_each_replica(self, tensors: list[Any]) -> Any:
-        """Sends from each replica that a device has, which the configuration says later."""
+        """Enqueues from each of the device's replicas, whose number the configuration sets later."""
         random_op = uncompiled_graph.find_replica_op(tensors)
         copies = uncompiled_graph.ProducerCopies(tensors)
 
@@ -225,7 +225,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         return nest.pack_sequence_as(enqueued.structure, flat)
 
     def results(self, iterations: int, replicas: int) -> Any:
-        """Dequeues results for training and evaluation; raises if there are none.
+        """Dequeues results for training and evaluation; raises an error without any.
 
         Args:
             iterations: of the run that has sent it.

@@ -11,7 +11,7 @@ from tf_ipu_shim.tf_private.eager import backprop
 
 
 class _ActiveContexts(threading.local):
-    """The contexts of a thread that gradients are captured for, innermost last."""
+    """A thread's contexts that capture gradients, innermost last."""
 
     def __init__(self) -> None:
         self.contexts: list[GradientCaptureContext] = []

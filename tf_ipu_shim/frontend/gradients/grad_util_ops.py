@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.grad_util_ops`: tags tensors whose upstream gradients are to be captured."""
+"""`tensorflow.python.ipu.ops.grad_util_ops`: tags tensors whose upstream gradients are captured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
-    """Returns the values, and keeps the gradients that come back for them.
+    """Returns the values unchanged, and captures their gradients.
 
     Args:
         args: a tensor, or a list or tuple of tensors.

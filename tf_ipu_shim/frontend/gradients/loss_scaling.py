@@ -47,7 +47,7 @@ class LossScaleRules:
 
     @property
     def delay(self) -> int:
-        """Updates that the first change comes after the period's end."""
+        """The number of updates between the period's end and the first change."""
         return int(self.late and self.update_frequency > 1)
 
 
@@ -87,7 +87,7 @@ def _next_counts(rules: LossScaleRules, due: Any, before: Any, counts: Any) -> A
 
 
 def unscale_gradient(gradient: Any, factor: Any) -> Any:
-    """A gradient of the scaled loss, divided by the factor; one that overflowed is the largest number of float16.
+    """Divides a gradient of the scaled loss by the factor; an overflow is the largest float16 value.
 
     The IPU clips such numbers anyway. Its Model gives infinity, which would end the weights.
     """
@@ -115,7 +115,7 @@ class LossScaleState:
 
     @property
     def factor(self) -> Any:
-        """For the next loss."""
+        """The factor for the next loss."""
         return self._all()["loss_scaling_factor"]
 
     @property

@@ -46,7 +46,7 @@ _finder = post_import_hooks.PostImportFinder(_NAMES.__contains__, lambda module:
 
 
 def install() -> None:
-    """Changes the Keras packages that are loaded, and those that will be; calling it again changes nothing."""
+    """Patches the loaded Keras packages, and others when they are loaded; a second call has no effect."""
     _finder.install("Keras", why="Keras is changed, as the rest of this list says, when a script imports it")
     for name in _NAMES:
         if name in sys.modules:

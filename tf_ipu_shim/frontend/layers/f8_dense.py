@@ -62,11 +62,11 @@ class Dense(_Dense):  # type: ignore[misc]
         self.input_spec = None
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Calls the layer, building it first; Keras is handed a list of tensors, which it knows."""
+        """Calls the layer, building it first; passes Keras a list of tensors, which it accepts."""
         return super().__call__(list(inputs) if isinstance(inputs, QuarterTensor) else inputs, *args, **kwargs)
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variables: for 8-bit floats, if there are two shapes.
+        """Creates the variables: with two input shapes, for 8-bit floats.
 
         Args:
             input_shape: `[..., inputs]`, or a list of that and the metadata's shape.
@@ -116,7 +116,7 @@ class Dense(_Dense):  # type: ignore[misc]
 
     @property
     def weights(self) -> list[Any]:
-        """The variables: the kernel, of eight bits its data and metadata, then the bias."""
+        """The variables: the kernel (for 8-bit floats data and metadata), then the bias."""
         of_bits = self.built and isinstance(self.kernel, QuarterTensor)
         return [*self.non_trainable_weights, *self.trainable_weights] if of_bits else super().weights
 

@@ -112,7 +112,7 @@ def remap(x: Any, name: Any = None) -> tf.Tensor:
 
 
 def remap_deduce(x: Any, name: Any = None) -> tf.Tensor:
-    """Spreads a tensor over the tiles as its use asks; its values stay.
+    """Spreads a tensor over the tiles for its use; values stay.
 
     Args:
         x: the tensor.
@@ -169,7 +169,7 @@ def block_recompute(x: Any, name: Any = None) -> tf.Tensor:
 
 
 def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any:
-    """The number of the iteration of the loop that the op is in, or of the mini-batch of a pipeline stage, from 0 up.
+    """Returns the iteration of the enclosing loop, or the mini-batch of a pipeline stage, from 0.
 
     Args:
         name: of the operation.

@@ -72,7 +72,7 @@ def new_seed() -> Any:
 
 
 def apply_dropout(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> Any:
-    """Sets elements to zero as a seed says, and scales the others; the gradient has the same mask."""
+    """Sets random elements to zero by a seed, and scales the others; the gradient has the same mask."""
     if not x.dtype.is_floating:
         raise TypeError(
             f"dropout scales what it leaves by {scale:.4g}, which numbers of {x.dtype.name} cannot be. Cast them to "

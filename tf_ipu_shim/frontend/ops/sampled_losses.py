@@ -71,7 +71,7 @@ def nce_loss(
     sampled_values: Any = None,
     name: str | None = "nce_loss",
 ) -> Any:
-    """Returns the noise-contrastive loss: tells the true classes from sampled ones; see `sampled_softmax_loss`.
+    """Returns the noise-contrastive loss, which separates true classes from sampled ones; see `sampled_softmax_loss`.
 
     Args:
         weights: `[num_classes, size]`.

@@ -45,7 +45,7 @@ def sequence_slice(
 
 
 def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, zero_unused: bool) -> tf.Tensor:
-    """Copies slices that lie one behind the other in a tensor to places in another.
+    """Copies consecutive slices of a tensor to positions in another.
 
     Args:
         dst: shape [elements, ...]; what is written into.

@@ -68,7 +68,7 @@ class PipelineArguments:
 
     @property
     def training(self) -> bool:
-        """Returns whether there is an optimizer."""
+        """Returns whether the pipeline has an optimizer."""
         return self.optimizer_function is not None
 
     @property

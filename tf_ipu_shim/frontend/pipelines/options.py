@@ -34,7 +34,7 @@ class PipelineSchedule(enum.IntEnum):
 
 
 class RecomputationMode(enum.Enum):
-    """Whether the backward pass computes activations again before it begins, or as it goes."""
+    """The time at which the backward pass recomputes activations: before it begins, or as it proceeds."""
 
     Auto = 0
     RecomputeThenBackpropagate = 1
@@ -70,7 +70,7 @@ class PipelineStageOptions:
 
     @property
     def unread(self) -> dict[str, dict[str, str]]:
-        """Those that the cycle model does not read, by argument."""
+        """The options that the cycle model does not read, by argument."""
         products = {
             "convolution_options": planner_options.find_ignored_options(self.convolution_options),
             "matmul_options": planner_options.find_ignored_options(self.matmul_options),

@@ -70,7 +70,7 @@ def accept_either_order(
 def accept_pipeline_depth(
     function: Callable[_Parameters, _Result],
 ) -> Callable[_Parameters, _Result]:
-    """Accepts `pipeline_depth` before `iterations`, as SDK 2.5 has it: then an integer stands where inputs do.
+    """Accepts `pipeline_depth` before `iterations`, as SDK 2.5 does: an integer in place of the inputs.
 
     Example:
         >>> @accept_pipeline_depth

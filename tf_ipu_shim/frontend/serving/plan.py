@@ -20,7 +20,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 
 @dataclasses.dataclass
 class ServingStep:
-    """A function that a request goes through.
+    """A function that processes a request.
 
     Args:
         label: what messages call it, such as `preprocessing_step`.
@@ -102,7 +102,7 @@ class ExportPlan:
         return self.output_names
 
     def returned(self, outputs: Sequence[Any]) -> Any:
-        """Packs an exported function's results: a dictionary if there are output names, else a list."""
+        """Packs an exported function's results: a dictionary with output names, else a list."""
         return list(outputs) if self.output_names is None else dict(zip(self.output_names, outputs))
 
 

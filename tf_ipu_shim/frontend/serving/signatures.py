@@ -46,7 +46,7 @@ class StepSignature:
 def request_signatures(
     predict: StepSignature, preprocessing: StepSignature, dataset: Any
 ) -> tuple[list[Any], list[Any] | None]:
-    """Returns the signatures of a request, and of the prediction where a step comes before it."""
+    """Returns the signatures of a request, and of the prediction after a preprocessing step."""
     first = preprocessing if preprocessing.function is not None else predict
     for step in (predict, preprocessing):
         _check_spec(step)

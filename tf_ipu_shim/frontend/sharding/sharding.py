@@ -88,7 +88,7 @@ def get_shard_from_colocation(op: Any) -> Any:
 
 
 def _find_operation(graph: Any, name: str) -> Any:
-    """The operation of a name, in the body of a loop or the graph around it, where variables are; None without one."""
+    """Returns the operation of a name, in the body of a loop or the graph with its variables; None without one."""
     while graph is not None:
         with contextlib.suppress(KeyError):
             return graph.get_operation_by_name(name)

@@ -178,7 +178,7 @@ def _initialize_on_device(device: str) -> Iterator[None]:
 
 
 def _warn_open_server(address: str) -> None:
-    """Warns of a worker's server, once: TensorFlow binds it to all interfaces and asks no one for a password."""
+    """Warns once about a worker's server: TensorFlow binds it to all interfaces without a password."""
     if address in _warned_addresses:
         return
     _warned_addresses.add(address)

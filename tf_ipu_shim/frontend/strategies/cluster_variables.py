@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.operations import array_ops
 
 @contextlib.contextmanager
 def _read_device(variable: Any) -> Iterator[None]:
-    """A program that a session runs is given the value of a variable of the host, also where a loop in it reads it."""
+    """Passes the value of a host variable to a program that a session runs, also to a loop that reads it."""
     graph = ops.get_default_graph()
     if isinstance(graph, func_graph.FuncGraph) and not ops.executing_eagerly_outside_functions():
         if device_lib.DeviceSpec.from_string(variable.device).device_type == "CPU":
@@ -36,7 +36,7 @@ class _OfEveryStrategy(type(values.DistributedVariable)):  # type: ignore[misc] 
 
 
 class IPUMirroredVariable(values.MirroredVariable, metaclass=_OfEveryStrategy):
-    """A variable that begins with the same value in every worker, and is updated alike.
+    """A variable with equal initial values and updates in all workers.
 
     Args:
         strategy: the strategy in whose scope it was made.

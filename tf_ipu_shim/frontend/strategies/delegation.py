@@ -38,7 +38,7 @@ class KerasExtension:
 
 
 def extension_delegate(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a method that an extension may answer in the place of.
+    """Returns a method that an extension may override.
 
     Source: `keras.engine.base_layer.extension_delegate`.
 
@@ -67,7 +67,7 @@ def extension_delegate(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _find_delegate(owner: Any, name: str) -> Any:
-    """A method of the extension that an object has, or that is registered for a class; None if there is none."""
+    """Returns the extension's method of an object, or the one registered for its class; None without one."""
     if not isinstance(owner, type):
         return getattr(owner, name, None) if isinstance(owner, KerasExtension) else None
     extension = registered_extension(owner)

@@ -268,7 +268,7 @@ def device_scope(device: str) -> Iterator[None]:
 
 
 def reduce_on_device(reduce_op: Any, value: Any) -> Any:
-    """Reduces a value over the replicas of the program that is being built; elsewhere there is one value."""
+    """Reduces a value over the replicas of the current program; elsewhere the value is unchanged."""
     if not is_on_device():
         return value
     if reduce_op not in (reduce_util.ReduceOp.SUM, reduce_util.ReduceOp.MEAN):

@@ -191,13 +191,13 @@ def _is_tensor_like(value: Any) -> bool:
 
 
 def warn_of_deprecation(strategy: str) -> None:
-    """Logs that a strategy is an old one, in the SDKs that say so."""
+    """Logs that a strategy is deprecated, in the SDKs that do."""
     if sdk.current() >= (3, 0):
         tf_logging.warning(f"{strategy} is deprecated. Use PopDistStrategy instead.")
 
 
 def _typed_initial_value(initial_value: Any, dtype: Any) -> Any:
-    """A variable's first value as a function that makes it of the variable's type: processes hand tensors on."""
+    """Returns a variable's initial value as a function with the variable's type: processes exchange tensors."""
     if initial_value is None or dtype is None or callable(initial_value):
         return initial_value
     return lambda: ops.convert_to_tensor(initial_value, dtype)

@@ -113,7 +113,7 @@ def _kept_of(graph: func_graph.FuncGraph) -> _Kept:
 
 
 def _body(op: ops.Operation) -> func_graph.FuncGraph | None:
-    """Returns the graph that a call is to be replaced by."""
+    """Returns the graph that replaces a call."""
     if op.type not in vocabulary.CALLS or op in _kept_of(op.graph).instead:
         return None
     if any(name in op.node_def.attr for name in _KEPT):

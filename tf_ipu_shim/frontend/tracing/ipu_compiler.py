@@ -76,7 +76,7 @@ def compile_named(name: str, computation: Callable[..., Any]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class TracedComputation:
-    """A function that was traced, to be compiled.
+    """A traced function, ready to compile.
 
     Args:
         graph: what it does; what it takes from around is in `external_captures`, the inputs first.

@@ -52,7 +52,7 @@ def mark_scratch(graph: Any) -> None:
 
 
 def may_run(graph: Any) -> bool:
-    """Returns whether a program may come of a graph, see `mark_scratch`."""
+    """Returns whether a graph may become a program, see `mark_scratch`."""
     while graph is not None:
         if getattr(graph, "_ipu_never_runs", False) or _is_inference_scratch(graph):
             return False
@@ -92,7 +92,7 @@ def inherit_attributes(graph: Any) -> None:
 
 @contextmanager
 def resource_variable_scope() -> Iterator[None]:
-    """Makes resource variables of those created inside: there are no others on an IPU."""
+    """Makes variables created inside resource variables, the only kind on an IPU."""
     if _is_eager():
         yield
         return

@@ -91,7 +91,7 @@ def reset_ipu_seed(
 
 
 def use_synthetic_data_for(synthetic_data_category: int) -> bool:
-    """Returns whether data of a kind are made up instead of sent to and from the device, as `TF_POPLAR_FLAGS` asks for.
+    """Returns whether `TF_POPLAR_FLAGS` requests synthetic data of a kind instead of transfers.
 
     Args:
         synthetic_data_category: a `SyntheticDataCategory`.

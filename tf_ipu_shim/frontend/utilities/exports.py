@@ -67,7 +67,7 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
 
 
 class _DatasetWriter:
-    """Writes the elements of one dataset, each time again when the first one comes."""
+    """Writes the elements of one dataset; starts again at the first element."""
 
     def __init__(
         self, filename: str, tensors: Sequence[TensorInfo], feed: str, expected: int, print_stats: bool

@@ -22,7 +22,8 @@ _PLAIN: dict[str, type] = {
 
 
 def check(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuses arguments of another type than a function says. Those that can be of several kinds it checks itself.
+    """Refuses arguments of another type than the function declares. Those that can be of several kinds it checks
+    itself.
 
     Args:
         function: whose annotations are text.

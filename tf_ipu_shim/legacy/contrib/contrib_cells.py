@@ -61,12 +61,12 @@ class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
 
     @property
     def state_size(self) -> Any:
-        """Of the state and the output, as the state has them."""
+        """Sizes of the state and the output, in the state's structure."""
         return v1.nn.rnn_cell.LSTMStateTuple(self._num_units, self._num_units)
 
     @property
     def output_size(self) -> int:
-        """Of the output."""
+        """The size of the output."""
         return self._num_units
 
     def call(self, inputs: Any, state: Any) -> Any:

@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.operations import lookup_ops
 
 
 class HashTable(lookup_ops.StaticHashTableV1):  # type: ignore[misc]
-    """A table that an initializer fills, once.
+    """A table that an initializer fills once.
 
     Args:
         initializer: such as a `KeyValueTensorInitializer`.

@@ -330,7 +330,9 @@ class IPUEstimatorBase(stock.EstimatorV2):
             self._params = params
 
     def _call_model_fn(self, features: Any, labels: Any, mode: str, config: Any) -> Any:
-        """The tensors that the session runs: the program of a mode if `features` is a dataset, else the model's ops."""
+        """Returns the tensors that the session runs: the program of a mode if `features` is a dataset, else the model's
+        ops.
+        """
         if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
             raise ValueError(f"Unknown mode: {mode}. Use a mode of tf.estimator.ModeKeys.")
         if features is not None and not isinstance(features, dataset_ops.DatasetV2) and self._is_exporting:

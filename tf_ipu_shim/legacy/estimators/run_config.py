@@ -103,7 +103,7 @@ class IPURunConfig(_Fields):
 
 
 def _check_old_arguments(arguments: dict[str, Any]) -> bool:
-    """Refuses those that are not there; returns whether compilations are to be in a summary."""
+    """Refuses unsupported arguments; returns whether compilations are written to a summary."""
     compile_summary = bool(arguments.pop("compile_summary", False))
     if compile_summary and sdk.current() >= _NO_COMPILE_SUMMARY:
         raise NotImplementedError(
@@ -147,7 +147,7 @@ def _check_devices(options: Any, needed: int, replicas: int, shards: int, ordina
 
 
 class RunConfig(run_config.RunConfig):
-    """A `tf.estimator.RunConfig` that knows of the IPUs.
+    """A `tf.estimator.RunConfig` with options for IPUs.
 
     Args:
         ipu_run_config: an `IPURunConfig`; its defaults where left out.

@@ -27,7 +27,7 @@ def show(shards: int) -> None:
 
 
 def refuse_others(graph: Any, shards: int) -> None:
-    """Refuses a model on more IPUs than a replica has: fewer replicas would run than the configuration says.
+    """Refuses a model on more IPUs than a replica has: fewer replicas would run than configured.
 
     Args:
         graph: of the model.

@@ -67,7 +67,7 @@ class StepRestorer(session_run_hook.SessionRunHook):
 
 
 class RestCounter(session_run_hook.SessionRunHook):
-    """Counts the steps of a loop that the dataset's end has cut short: the program has made them, and none more.
+    """Counts the steps of a loop that the dataset's end has cut short: only those that the program completed.
 
     Before any other hook looks at the step as training ends, the one that writes the last checkpoint above all.
 

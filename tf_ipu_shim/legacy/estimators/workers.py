@@ -30,7 +30,9 @@ _STEPS_BETWEEN_CHECKPOINTS = 1000
 
 @contextlib.contextmanager
 def graph_of(strategy: Any) -> Iterator[Any]:
-    """A new graph in a strategy's scope, where optimizers of TensorFlow 1 divide the loss by the number of workers."""
+    """Returns a new graph in a strategy's scope, where optimizers of TensorFlow 1 divide the loss by the number of
+    workers.
+    """
     with ops.Graph().as_default() as graph, strategy.scope(), tf_distribute.loss_scaled_for_estimator(strategy):
         yield graph
 
@@ -49,7 +51,7 @@ def input_context(strategy: Any) -> Any:
 
 
 def _job(strategy: Any) -> Any:
-    """Returns the job whose processes are the workers; None of a cluster's, and if there is one worker."""
+    """Returns the job whose processes are the workers; None for a cluster and for one worker."""
     extended = strategy.extended
     return extended._job if isinstance(extended, strategy_processes.ProcessExtended) else None
 
@@ -111,7 +113,7 @@ def save_on_all_processes(strategy: Any) -> bool:
 
 
 def saving_by_steps(config: Any) -> Any:
-    """Returns a configuration whose checkpoints come after the same steps on all workers."""
+    """Returns a configuration that writes checkpoints after equal steps on all workers."""
     if not config.save_checkpoints_secs:
         return config
     return _changed(config, save_checkpoints_steps=_STEPS_BETWEEN_CHECKPOINTS, save_checkpoints_secs=None)

@@ -58,10 +58,11 @@ class StageLayer(NamedTuple):
 class StageMemory:
     """The memory of a stage to which layers are added in order.
 
-    The backward pass goes from the last layer to the first. When it is at one, there are the gradients of that one's
-    weights and of all behind it, what is kept of that one and of all before it, and the gradient that it passes on,
-    which is as large as what the layer before it makes and keeps. That is largest somewhere: where, depends on whether
-    weights or activations are larger. Tensors that pass the stage without being used are not counted.
+    The backward pass goes from the last layer to the first. At a layer, three kinds of tensors are live. First, the
+    gradients of its weights and of all later layers' weights. Second, the tensors kept of this and all earlier layers.
+    Third, the gradient that it passes on, as large as the previous layer's kept result. That is largest somewhere:
+    where, depends on whether weights or activations are larger. Tensors that pass the stage without being used are not
+    counted.
 
     Args:
         waiting: mini-batches that wait in the stage, besides the one in work.

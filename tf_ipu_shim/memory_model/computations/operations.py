@@ -79,7 +79,7 @@ def elementwise_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[
 
 
 _POWERS = {-1.0: "inverse", -0.5: "rsqrt", 0.5: "sqrt", 2.0: "square", 3.0: "multiply", 4.0: "multiply"}
-"""What the IPU's compiler makes of a power with a known exponent."""
+"""The op that the IPU's compiler substitutes for a power with a known exponent."""
 
 
 def _constant(instruction: Any, by_id: Mapping[int, Any]) -> float | None:

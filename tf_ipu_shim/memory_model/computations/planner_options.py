@@ -24,7 +24,7 @@ _OPS = {
     "pooling": re.compile("Pool"),
     "slice": re.compile("^(Resource)?Gather(V2)?$"),
 }
-"""Ops for which PopLibs reads options, by what it plans: the key is XLA's instruction for matmuls and convolutions."""
+"""Ops for which PopLibs reads options, by planner; matmuls and convolutions have XLA's instruction as key."""
 
 
 class PlannerOptions(NamedTuple):
@@ -101,7 +101,7 @@ def reads_options(library: str, types: Iterable[str]) -> bool:
 
 
 Marks = dict[str, dict[str, Any]]
-"""The options that annotate an op, keyed by XLA instruction."""
+"""Maps XLA instructions to the options that annotate their ops."""
 
 
 def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:

@@ -1,7 +1,7 @@
 """Translates the HLO of one XLA program to values and steps of a memory block.
 
-It follows Poplar's treatment of an instruction. Reshapes, broadcasts and slices are views of their operands,
-element-wise work is done in place if an operand dies, and all else needs new memory, without library temporaries.
+It follows Poplar's treatment of an instruction. Reshapes, broadcasts and slices are views of their operands.
+Element-wise work is in place if an operand dies. All else needs new memory, without library temporaries.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class TileMemory(Refusing):
 
 
 class Tile(NamedTuple):
-    """A tile."""
+    """A tile of an IPU and its memory."""
 
     memory: TileMemory
 

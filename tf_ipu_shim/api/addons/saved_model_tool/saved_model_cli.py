@@ -162,7 +162,7 @@ def list_of_lists_str(strs: str) -> list[list[str]]:
 
 
 def change_description_cmd_name(parser: argparse.ArgumentParser, subcmd: str | None = None) -> None:
-    """Has a parser's help name this command in the place of TensorFlow's.
+    """Makes a parser's help name this command instead of TensorFlow's.
 
     Args:
         parser: is changed.

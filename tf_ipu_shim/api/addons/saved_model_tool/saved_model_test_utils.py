@@ -42,7 +42,7 @@ def declare_signature(
 
 
 class ModelForTest(abc.ABC):
-    """A model that is built, given values, and made a graph with a signature.
+    """A model that is built, initialized and exported as a graph with a signature.
 
     Args:
         freeze: whether its variables become constants.

@@ -119,7 +119,7 @@ class BroadcastGlobalVariablesCallback(_Callback):  # type: ignore[misc]
         self._is_done = False
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """After the first batch there are all variables."""
+        """Broadcasts all variables after the first batch, when they exist."""
         if not self._is_done:
             optimizer = self.model.optimizer
             optimizer_variables = optimizer.variables() if callable(optimizer.variables) else optimizer.variables

@@ -72,7 +72,7 @@ def allreduce(
 
 
 def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None, tensor_name: str | None = None) -> Any:
-    """The tensors of all processes: for TensorFlow 2 along a new first axis, for TensorFlow 1 along the one they have.
+    """Gathers the tensors of all processes: for TensorFlow 2 along a new first axis, for TensorFlow 1 along the first.
 
     Which of the two follows from the arguments' names, else from whether the script has TensorFlow 2's behaviour.
 

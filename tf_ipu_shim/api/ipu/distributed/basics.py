@@ -61,7 +61,7 @@ class HorovodBasics:
         return self._joined().rank
 
     def size(self) -> int:
-        """Returns how many processes there are."""
+        """Returns the number of processes."""
         return self._joined().size
 
     def local_rank(self) -> int:
@@ -69,7 +69,7 @@ class HorovodBasics:
         return self._joined().local_rank
 
     def local_size(self) -> int:
-        """Returns how many processes there are on this machine."""
+        """Returns the number of processes on this machine."""
         return self._joined().local_size
 
     def is_homogeneous(self) -> bool:
@@ -85,7 +85,7 @@ class HorovodBasics:
         return True
 
     def mpi_built(self) -> bool:
-        """As in Graphcore's library, which only knows MPI."""
+        """Returns True, as in Graphcore's library, which only supports MPI."""
         return True
 
     def gloo_enabled(self) -> bool:
@@ -93,19 +93,19 @@ class HorovodBasics:
         return False
 
     def gloo_built(self) -> bool:
-        """Returns whether the library knows Gloo; Graphcore's is built without."""
+        """Returns whether the library supports Gloo; Graphcore's does not."""
         return False
 
     def nccl_built(self) -> bool:
-        """Returns whether the library knows NCCL, which is for GPUs."""
+        """Returns whether the library supports NCCL, which is for GPUs."""
         return False
 
     def ddl_built(self) -> bool:
-        """Returns whether the library knows DDL, which is for GPUs."""
+        """Returns whether the library supports DDL, which is for GPUs."""
         return False
 
     def mlsl_built(self) -> bool:
-        """Returns whether the library knows MLSL; Graphcore's is built without."""
+        """Returns whether the library supports MLSL; Graphcore's does not."""
         return False
 
     def _joined(self) -> job.Job:

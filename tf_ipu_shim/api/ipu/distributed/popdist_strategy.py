@@ -32,7 +32,7 @@ __all__ = [
 
 
 class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.KerasExtensions):
-    """Trains on the replicas of all instances of a job; without PopRun there is one instance.
+    """Trains on the replicas of all instances of a job; without PopRun the process is the only instance.
 
     Instances are processes of this machine. Initial values of variables are those of the first one; gradients are
     reduced over the replicas in each instance's program, then over the instances.

@@ -40,7 +40,7 @@ def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
 
 
 def package_of_class(cls: type) -> str:
-    """Returns the root of the Keras package that a class of models comes from."""
+    """Returns the root of the Keras package that defines a class of models."""
     return keras2.root_of_class(cls) or keras2.root()
 
 

@@ -88,7 +88,7 @@ class ReportHelper:
         return sorted(map(str, pathlib.Path(self._directory).glob(f"{writer.PREFIX}*/{writer.FILE}")))
 
     def find_report(self) -> str:
-        """Returns the path of the one profile that there is.
+        """Returns the path of the only profile.
 
         Raises:
             AssertionError: there is none, or there are several.
@@ -275,7 +275,7 @@ class ReportJSON:
             self.test.assertTrue(fnmatch.fnmatchcase(name, expected), f"argument {index} is {name!r}, not {expected}")
 
     def assert_tensor_inst_name_mappings(self, expected_mappings: Mapping[str, str]) -> None:
-        """One tensor whose id begins with each of these has the name that goes with it, in the same language."""
+        """Asserts that a tensor whose id begins with each key has the name of its value, in the same language."""
         tensor_map = self.get_tensor_map()
         names = {} if tensor_map is None else tensor_map.tensor_inst_name_mappings()
         for inst, expected in expected_mappings.items():

@@ -39,7 +39,7 @@ class TestCaseExtensions:
     def assert_execution_report_cycles(
         self, report: Any, expected: float, tolerance: float = 0.01, expected_executions: int = 1
     ) -> None:
-        """The program ran so often, and took so many cycles in all.
+        """Asserts a program's number of runs and total cycles.
 
         Args:
             report: of the program.
@@ -111,7 +111,7 @@ class TestCaseExtensions:
         _assert(self, 100 * moved <= p * total, f"{moved} of {total} cycles")
 
     def assert_compute_io_overlap_percentage(self, report: Any, p: float) -> None:
-        """More than such a part, 0 to 1, of compute, or of the copies with the host, goes on in addition to the other.
+        """Asserts a minimum share, 0 to 1, of compute, or of host copies, that overlaps with the other.
 
         That is so where `IPUConfig.io_tiles` gives feeds their own tiles. The first IPU's first run is looked at.
         """

@@ -111,7 +111,7 @@ class _ActivationCapture:
 
 
 class _Place(NamedTuple):
-    """Where a layer keeps an activation function: the layer itself or a recurrent layer's cell."""
+    """The place of an activation function: the layer itself or a recurrent layer's cell."""
 
     holder: Any
     attribute: str

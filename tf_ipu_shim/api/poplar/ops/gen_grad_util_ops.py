@@ -1,4 +1,4 @@
-"""`gen_grad_util_ops`: tags tensors whose upstream gradients are to be captured."""
+"""`gen_grad_util_ops`: tags tensors whose upstream gradients are captured."""
 
 from __future__ import annotations
 

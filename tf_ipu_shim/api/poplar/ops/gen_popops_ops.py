@@ -72,7 +72,7 @@ def ipu_multi_update(input: Any, indices: Any, updates: Any, indices_are_sorted:
 def ipu_multi_update_add(
     input: Any, indices: Any, updates: Any, scale: Any, indices_are_sorted: bool = False, name: Any = None
 ) -> Any:
-    """`input` with `scale * updates` added to rows, those that come up several times too."""
+    """Returns `input` with `scale * updates` added to rows; repeated rows accumulate."""
     note_arguments("gen_popops_ops", indices_are_sorted=indices_are_sorted)
     with tf.name_scope(name or "IpuMultiUpdateAdd"):
         updates = tf.convert_to_tensor(updates)

@@ -38,7 +38,7 @@ def replication_index(name: Any = None) -> Any:
 
 
 def ipu_replication_factor(name: Any = None) -> Any:
-    """Returns how many replicas run the program: an int32 scalar, 1 if there are none."""
+    """Returns the number of replicas that run the program: an int32 scalar, 1 without replication."""
     return uncompiled_collectives.build_replicated(lambda: plugin.load().ops.ipu_replication_factor(name=name))
 
 

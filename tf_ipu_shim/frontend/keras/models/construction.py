@@ -129,7 +129,7 @@ def _steps_keyword(keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_python_number(steps: Any) -> Any:
-    """The number a tensor holds, such as `dataset.cardinality()`: Keras 2.15 compares it with a text, 2.6 did not."""
+    """Returns the number in a tensor such as `dataset.cardinality()`: Keras 2.15 compares it with a string."""
     return int(steps) if isinstance(steps, (tensor.Tensor, variables.Variable)) and hasattr(steps, "numpy") else steps
 
 

@@ -84,7 +84,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
             saved_options.restore_options(self, config[saved_options.ENTRY])
 
     def _reset_compile_cache(self) -> None:
-        """Part of Keras' `compile`, which must stay Keras' own: loading a model asks whether it is."""
+        """Replaces part of Keras' `compile`, which must stay Keras' own: loading a model checks that."""
         self._ipu.forget_programs()
         super()._reset_compile_cache()  # type: ignore[misc]
 
@@ -380,7 +380,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
             )
 
     def _trace_finds_stages(self, program: TracedProgram, handler: IPUDataHandler, callbacks: Any) -> bool:
-        """Traces a program; if it enters stages, fewer replicas share the data, and there is another program."""
+        """Traces a program; if it enters stages, fewer replicas share the data and the program is built again."""
         program.trace()
         if not self._is_pipelined():
             return False

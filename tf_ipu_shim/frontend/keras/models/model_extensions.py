@@ -194,7 +194,7 @@ class ModelExtension(NetworkExtension):
         return not networks.is_functional(self) and self._ipu.network is None and not self._ipu.seen
 
     def _requires_stages(self) -> bool:
-        """Returns whether the model's options, layers or code tell that it is in stages, or can be."""
+        """Returns whether the model's options, layers or code define stages, or can."""
         chosen, model = self._ipu.options, cast(Any, self)
         if chosen.device_mapping or chosen.pipelining_steps is not None or chosen.pipelining_kwargs:
             return True
@@ -203,7 +203,7 @@ class ModelExtension(NetworkExtension):
         return stage_scopes.are_named_in(type(self))
 
     def _find_stages_symbolically(self, spec: Any) -> bool:
-        """Looks for stages by the call with Keras tensors that stages need; whether there are any."""
+        """Searches for stages by a symbolic call with Keras tensors; returns whether it has any."""
         model: Any = self
         x, _, _ = model_step.unpack_element(model, spec)
         before = entered_stages()

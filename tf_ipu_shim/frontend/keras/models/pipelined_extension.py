@@ -52,7 +52,7 @@ class PipelinedExtension(KerasExtensionBase):
         postprocessing_step_signature: Any = None,
         purge_export_dir: bool = False,
     ) -> Any:
-        """Writes a SavedModel that TensorFlow Serving runs, and IPUs if there are some.
+        """Writes a SavedModel that TensorFlow Serving runs, on IPUs if they are available.
 
         Args:
             export_dir: where it goes: a directory that is empty or not there.

@@ -180,7 +180,7 @@ def _check_known_keys(
 
 
 def reduction_from_normalise(kwargs: dict[str, Any], reduction: Any) -> Any:
-    """Returns the reduction method, where a script of SDK 2.5 or older says whether gradients are normalised."""
+    """Returns the reduction method for the normalisation flag of scripts for SDK 2.5 or older."""
     if sdk.current() >= _REDUCTION_METHOD_SINCE or _NORMALISE not in kwargs:
         return reduction
     return "mean" if kwargs.pop(_NORMALISE) else reduction

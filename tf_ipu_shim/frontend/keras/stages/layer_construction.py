@@ -23,7 +23,7 @@ _TRAINABLE = "trainable"
 
 
 class _CurrentStage(threading.local):
-    """The stage that this thread is in, and how many it has entered."""
+    """This thread's current stage, and the number of stages entered."""
 
     stage: int | None = None
     entered = 0
@@ -67,7 +67,7 @@ def _patch_recording_init(stock: Callable[..., None]) -> Callable[..., None]:
 
 
 def _patch_name_scope(stock: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Returns the name scope in which a layer is called; Keras asks for it where it makes a graph."""
+    """Returns the name scope of a layer's call; Keras reads it when it makes a graph."""
 
     def scope(layer: Any) -> str:
         name = stock(layer)

@@ -55,7 +55,7 @@ class InfeedManager:
         return iterator.infeed
 
     def make_iterator(self, mode: str, dataset: Any, infeed_kwargs: dict[str, Any]) -> InfeedIterator:
-        """An iterator at the beginning of a dataset, for the infeed of a mode; the arguments of `get_infeed`."""
+        """Returns a new iterator over a dataset, for the infeed of a mode; the arguments of `get_infeed`."""
         infeed = self._find_infeed(mode, dataset, infeed_kwargs)
         if infeed is None:
             with locks.build_lock.hold():
@@ -93,7 +93,7 @@ class _Infeed(IPUInfeedQueue):
             feed_arguments.check_types(doubles, self._id)
 
     def __del__(self) -> None:
-        """Forgets which iterator was selected; the model's programs, which only know the queue, go with it."""
+        """Drops the iterator's selection and the model's programs, which only hold the queue."""
         if getattr(self, "_initialized", False) and not sys.is_finalizing():
             with context.eager_mode():
                 _ = self.deleter

@@ -19,7 +19,7 @@ from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 
 def keras_package(model: Any) -> str:
-    """Returns the root of the Keras package a model comes from."""
+    """Returns the root of the Keras package that defines a model."""
     return keras2.root_of_class(type(model)) or keras2.root()
 
 
@@ -140,7 +140,7 @@ def unscale_gradients(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tupl
 
 
 def call_context(model: Any, inputs: Any, training: bool | None) -> Any:
-    """Keras' context of a call of a model, from which its layers know whether it trains."""
+    """Returns Keras' context of a model's call, from which its layers read whether it trains."""
     context = keras2.module("engine.base_layer_utils", keras_package(model)).call_context()
     build_graph = training is not None
     if "call_context_args" in inspect.signature(context.enter).parameters:

@@ -65,7 +65,7 @@ class PollingThread(threading.Thread):
         self.unpack: Callable[[Any], Any] = lambda results: results
 
     def cancel(self) -> None:
-        """Tells the thread that no more will come."""
+        """Tells the thread that no more results follow."""
         self._cancelled.set()
 
     def cancelled(self) -> bool:
@@ -83,7 +83,7 @@ class PollingThread(threading.Thread):
         return self._result
 
     def postprocess(self, num_samples_processed: int) -> None:
-        """Called when all mini-batches have come."""
+        """Runs after the last mini-batch's results."""
 
     def run(self) -> None:
         """Calls the callbacks for each mini-batch, in order."""
@@ -114,7 +114,7 @@ class PollingThread(threading.Thread):
             self._backlog.extend(self._dequeue())
 
     def _pop_arrived(self) -> list[Any]:
-        """Returns the results of mini-batches that have come since the last call."""
+        """Returns the results of mini-batches since the last call."""
         with self._taking:
             if not self._drained:
                 self._backlog.extend(self._dequeue())

@@ -262,7 +262,7 @@ def pack_element(infeed: Any, values: Any, keywords: dict[str, Any]) -> Any:
 
 
 def count_mini_batches(model: Any, mode: str, steps: int) -> None:
-    """Adds mini-batches to the model's own counters; messages know by that op that the program is Keras'."""
+    """Adds mini-batches to the model's counters; the op also marks the program as Keras' for messages."""
     counters = {"fit": "_train_counter", "evaluate": "_test_counter", "predict": "_predict_counter"}
     with tracing.attribute_scope({vocabulary.KERAS_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)}):
         getattr(model, counters[mode]).assign_add(steps)
@@ -270,7 +270,7 @@ def count_mini_batches(model: Any, mode: str, steps: int) -> None:
 
 @contextlib.contextmanager
 def replica_context(model: Any) -> Iterator[None]:
-    """The context in which a strategy runs functions of a script: optimizers apply gradients in no other."""
+    """The context in which a strategy runs a script's functions; optimizers apply gradients only there."""
     with distribute_lib.ReplicaContext(model.distribute_strategy, 0), autograph.enable_conversion():
         yield
 

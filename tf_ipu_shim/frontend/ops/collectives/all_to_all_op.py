@@ -122,7 +122,7 @@ def stack_tensors(tensors: Any) -> Any:
 
 @ops.RegisterGradient(vocabulary.REPLICA_GATHER)
 def _gather_gradient(op: Any, gradient: Any) -> Any:
-    """Replica i's tensor went to all of its group: back comes the sum of their i-th parts."""
+    """Sums the i-th parts of all gradients in the group for replica i, the reverse of the gather."""
     size = op.get_attr("replication_factor")
     total = cross_replica_ops.cross_replica_sum(gradient, replica_group_size=size)
     return array_ops.gather(total, index_in_group(size), axis=0)

@@ -18,7 +18,7 @@ _CHANGES = "_ipu_table_changes"
 
 
 class DeferredTable:
-    """A table under a name that follows from its id, so that ops may be made before there is one.
+    """A table with a name derived from its id, so that ops can refer to it before it exists.
 
     It is a copy of the registered variable, with the sum of what was added and not applied yet.
 

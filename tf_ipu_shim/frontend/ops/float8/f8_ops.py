@@ -98,7 +98,7 @@ class QuarterTensor:
 
     @property
     def dtype(self) -> Any:
-        """The data's: uint8."""
+        """The dtype of the data: uint8."""
         return self.data.dtype
 
     def assign(self, new_values: Any, **kwargs: Any) -> None:

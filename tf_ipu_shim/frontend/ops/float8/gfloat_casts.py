@@ -18,7 +18,7 @@ _ROUNDINGS = {
 
 
 def round_to_format(values: Any, params: Any, en_nanoo: bool, round_mode: str, sr_bits: int, sr_density: str) -> Any:
-    """Rounds to the nearest numbers of a format, as the rounding mode says."""
+    """Rounds to the nearest values of a format by the rounding mode."""
     if sr_density not in ("Invalid", "Uniform") or round_mode not in (*_ROUNDINGS, "SR"):
         raise errors.UnsupportedError(
             f"popfloat's round_mode={round_mode!r} with sr_density={sr_density!r} is not emulated. Use one of "

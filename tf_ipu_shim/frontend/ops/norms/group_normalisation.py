@@ -127,7 +127,7 @@ def group_normalise(
 
 
 class _Shapes:
-    """The shapes in which groups of channels lie.
+    """The shapes of groups of channels.
 
     Args:
         inputs: see `group_normalise`, as all others.
@@ -148,7 +148,7 @@ class _Shapes:
         return tf.reshape(tf.cast(values, tf.float32), self._grouped)
 
     def mean(self, values: Any) -> Any:
-        """Of each group."""
+        """The mean of each group."""
         return tf.reduce_mean(values, self._reduced, keepdims=True)
 
     def sum_channels(self, values: Any) -> Any:

@@ -198,7 +198,7 @@ class _Layout(NamedTuple):
 
 
 def _split_groups(inputs: Any, data_format: str, groups: int, strided: bool) -> tuple[Any, _Layout]:
-    """The inputs in float32 with the channels' axis split into groups and the channels of each, and how they lie."""
+    """Returns the inputs in float32 with the channels' axis split into groups, and their layout."""
     inputs = tf.convert_to_tensor(inputs)
     if data_format not in ("NHWC", "NCHW"):
         raise ValueError(f"data_format must be 'NHWC' or 'NCHW', got {data_format!r}. Pass one of these two.")

@@ -338,7 +338,7 @@ class PopnnGRU(_PopnnRNN):
         return [self._num_gates, *([2] if self._reset_after else []), self._num_units]
 
     def _all_biases(self) -> Any:
-        """Those of all gates, `canonical_bias_shapes`."""
+        """The biases of all gates, by `canonical_bias_shapes`."""
         return self.biases
 
     def state_shape(self, batch_size: int) -> list[int]:

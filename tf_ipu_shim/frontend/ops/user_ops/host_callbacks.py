@@ -27,7 +27,7 @@ def cpu_user_operation(
     attributes: str | None = None,
     gradient_attributes: str | None = None,
 ) -> list[tf.Tensor]:
-    """Calls a function of a shared library on the host, from wherever in a program it stands.
+    """Calls a function of a shared library on the host, anywhere in a program.
 
     The library has an `extern "C"` function with Graphcore's signature, and needs no Poplar for it:
 

@@ -89,7 +89,7 @@ def precompiled_user_op(
 
 
 def _existing(path: str, op_name: str) -> str:
-    """Returns the absolute path of a library; an error if there is none."""
+    """Returns the absolute path of a library; a missing one is an error."""
     if os.path.exists(path):
         return os.path.abspath(path)
     file = os.path.basename(path)

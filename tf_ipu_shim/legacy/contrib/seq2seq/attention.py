@@ -19,7 +19,7 @@ class AttentionMechanism:
 
     @property
     def state_size(self) -> Any:
-        """Of the state."""
+        """The size of the state."""
         raise NotImplementedError
 
 

@@ -119,12 +119,12 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
 
     @property
     def output_size(self) -> Any:
-        """Of the output."""
+        """The size of the output."""
         return self._attention_size if self._output_attention else self._cell.output_size
 
     @property
     def state_size(self) -> Any:
-        """Of the parts of the state."""
+        """The size of each part of the state."""
         mechanisms = self._attention_mechanisms
         sizes = self._one_or_all([mechanism.alignments_size for mechanism in mechanisms])
         return AttentionWrapperState(
@@ -242,7 +242,9 @@ def _side_by_side(inputs: Any, attention: Any) -> Any:
 
 
 def _attend(mechanism: Any, output: Any, state: Any, layer: Any) -> tuple[Any, Any, Any]:
-    """The context of an output: values by their alignments; through a layer, with the output, if there is one."""
+    """Returns the context of an output: values weighted by alignments, through a layer with the output if it has
+    one.
+    """
     alignments, after = mechanism(output, state)
     context = v1.squeeze(v1.matmul(v1.expand_dims(alignments, 1), mechanism.values), [1])
     attention = context if layer is None else layer(v1.concat([output, context], 1))

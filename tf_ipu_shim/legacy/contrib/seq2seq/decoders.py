@@ -23,17 +23,17 @@ class Decoder:
 
     @property
     def output_size(self) -> Any:
-        """Of the outputs of a sequence: numbers or shapes, nested as outputs are."""
+        """The sizes of a sequence's outputs: numbers or shapes, in the structure of the outputs."""
         raise NotImplementedError
 
     @property
     def output_dtype(self) -> Any:
-        """Of the outputs, nested alike."""
+        """The dtypes of the outputs, in the same structure."""
         raise NotImplementedError
 
     @property
     def tracks_own_finished(self) -> bool:
-        """Returns whether a sequence that has ended may go on, as the decoder says it."""
+        """Returns whether the decoder itself decides if an ended sequence continues."""
         return False
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any, Any]:

@@ -23,7 +23,7 @@ class Helper:
 
     @property
     def sample_ids_dtype(self) -> Any:
-        """Of the same."""
+        """The dtype of the samples."""
         raise NotImplementedError
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
@@ -60,7 +60,7 @@ class _Sampling(Helper):
 
     @property
     def sample_ids_dtype(self) -> Any:
-        """Of the same."""
+        """The dtype of the samples."""
         return self._dtype
 
 
@@ -119,7 +119,7 @@ class CustomHelper(_Sampling):
 
 
 class TrainingHelper(_Sampling):
-    """Gives the entries of known sequences, whatever comes out.
+    """Returns the entries of known sequences, independent of the outputs.
 
     Args:
         inputs: `[batch, time, ...]`, or several such.
@@ -155,7 +155,7 @@ class TrainingHelper(_Sampling):
 
     @property
     def sequence_length(self) -> Any:
-        """Of each sequence."""
+        """The length of each sequence."""
         return self._sequence_length
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:

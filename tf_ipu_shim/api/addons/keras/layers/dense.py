@@ -37,7 +37,7 @@ def __dir__() -> list[str]:
 
 
 class SerialDense(_Layer):  # type: ignore[misc]
-    """A dense layer whose product is done part by part, so that an IPU needs less memory at a time.
+    """A dense layer that computes its product in parts, which needs less memory at a time.
 
     Args:
         units: size of the output.

@@ -311,7 +311,7 @@ class LayerNormalization(GroupNormalization):
         return tf.cast(result, inputs.dtype)
 
     def _along_axes(self, parameter: Any, shape: Any) -> Any:
-        """A parameter, whose dimensions are in the order the axes were given in, among the inputs' dimensions."""
+        """Returns a parameter with its axes placed among the inputs' axes in the given order."""
         order = sorted(range(len(self.axis)), key=lambda index: self.axis[index])
         sizes = [size if index in self.axis else 1 for index, size in enumerate(shape.as_list())]
         return tf.reshape(tf.transpose(tf.cast(parameter, tf.float32), order), sizes)

@@ -176,7 +176,7 @@ class AutoPipeline(pipelines.PipelineConverter):
 
 
 def _pieces(costs: list[int]) -> list[tuple[int, int]]:
-    """Neighbouring nodes together, so that there are not too many to cut between; dear ones are by themselves."""
+    """Groups neighbouring nodes to limit the number of possible cuts; expensive ones stay separate."""
     share = sum(costs) / _PIECES
     pieces: list[tuple[int, int]] = []
     start, total = 0, 0

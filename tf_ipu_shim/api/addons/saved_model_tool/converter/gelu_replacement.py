@@ -15,7 +15,7 @@ _KEYS = ("nodes", "node_as_gelu_input", "node_use_gelu_output")
 
 
 class GeluReplacement(Converter):
-    """Puts the IPU's GELU in the place of the nodes that compute one.
+    """Replaces the nodes that compute a GELU by the IPU's op.
 
     The IPU's GELU has the hyperbolic tangent in the place of the error function (`ipu.nn_ops.gelu`): results differ
     from the exact one by less than 0.001.

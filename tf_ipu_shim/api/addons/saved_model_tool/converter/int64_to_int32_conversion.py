@@ -17,7 +17,7 @@ _SLICES = frozenset({"StridedSlice", "Slice"})
 
 
 class Int64Conversion(Converter):
-    """Puts int32 in the place of int64, if `int64_to_int32_conversion` says so.
+    """Replaces int64 by int32, if `int64_to_int32_conversion` says so.
 
     What `excluded_nodes` keeps on the host stays int64, with a cast where it meets the rest. Inputs and outputs of the
     signature change with their nodes.

@@ -86,11 +86,11 @@ class ManualPipelineImpl:
 
 
 class ManualPipeline(pipelines.PipelineConverter):
-    """Makes a pipeline whose stages regular expressions say, where `pipeline_cfg` has the converter `"manual"`.
+    """Makes a pipeline with stages by regular expressions, if `pipeline_cfg` has the converter `"manual"`.
 
-    `pipeline_cfg` has three entries. `manual_pipeline_config` is a list of regular expressions for each stage,
-    `device_info` the IPU of each stage, and `solution_dir` the directory of the file that keeps them. A node is in the
-    stage whose list has the first expression that is found in its name, one that none names in the first.
+    `pipeline_cfg` has three entries. `manual_pipeline_config` is a list of regular expressions for each stage.
+    `device_info` is the IPU of each stage, `solution_dir` the directory of the file with both. A node is in the stage
+    whose list has the first expression that is found in its name, one that none names in the first.
 
     Args:
         param: see `PipelineConverter`.

@@ -9,7 +9,7 @@ from tf_ipu_shim.api.addons.saved_model_tool.converter import pipelines
 
 
 class PipelineConfLoader(pipelines.PipelineConverter):
-    """Makes a pipeline as a file says, where `pipeline_cfg` has the converter `"load"`.
+    """Makes a pipeline from a file, if `pipeline_cfg` has the converter `"load"`.
 
     `pipeline_cfg` has `solution_path`: a file that `TFv1Graph.save_pipeline_config`, or a conversion with `"manual"` or
     `"auto"`, has written.

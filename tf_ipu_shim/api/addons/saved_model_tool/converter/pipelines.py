@@ -73,7 +73,7 @@ class PipelineConverter(Converter):
 
     @abc.abstractmethod
     def configuration_file(self, graph_def: Any, signature_def: Any) -> str:
-        """Returns the file that says which stage a node is in, see `TFv1Graph.read_pipeline_config`."""
+        """Returns the path of the file with the stages, see `TFv1Graph.read_pipeline_config`."""
 
     def ipus(self, placed: list[int]) -> int:
         """Returns how many IPUs the stages need: a power of two, as the devices of a system are."""

@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.datasets import dataset_ops
 
 
 class BufferDataset(dataset_ops.UnaryUnchangedStructureDataset):
-    """Gives elements only if there are enough of them: the number of elements becomes a multiple of a size.
+    """Yields elements in multiples of a size; leftover elements are dropped.
 
     Args:
         input_dataset: a `tf.data.Dataset`.

@@ -12,7 +12,7 @@ _REFUSED = ((2, 3), (3, 0))
 
 
 class MapGradientOptimizerInvertedChaining(IpuOptimizer):
-    """Applies a function to each gradient, such as weight decay; of several in one another, the outermost goes first.
+    """Applies a function to each gradient, such as weight decay; of nested ones, the outermost runs first.
 
     Args:
         opt: a Keras 2 optimizer.
@@ -60,7 +60,7 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
 
 
 class MapGradientOptimizer(MapGradientOptimizerInvertedChaining):
-    """The same under its name in SDK 2.1, which SDK 2.3 to 3.0 have and refuse to make.
+    """The same under its name in SDK 2.1; SDK 2.3 to 3.0 have it but refuse to create it.
 
     Args:
         opt: see `MapGradientOptimizerInvertedChaining`, as all that follow.

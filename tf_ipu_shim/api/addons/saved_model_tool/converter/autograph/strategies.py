@@ -23,7 +23,7 @@ class StrategyBase:
 
 
 class ManualPipelineStrategy(StrategyBase):
-    """Cuts a graph as regular expressions say.
+    """Cuts a graph by regular expressions.
 
     Args:
         config: a `RunConfig`: its `num_pipeline_stages` counts.

@@ -147,7 +147,7 @@ class TFv1Graph(Graph):
         return len(self.nodes)
 
     def total_size_of_nodes(self) -> int:
-        """Returns how many nodes there are."""
+        """Returns the number of nodes."""
         return len(self.nxg)
 
     def name_mapping4pb_node(self) -> dict[str, Node]:
@@ -263,7 +263,7 @@ class TFv1Graph(Graph):
             json.dump({_DEVICES: devices, _STAGES: mapping}, file, indent=2)
 
     def read_pipeline_config(self, file_name: str) -> None:
-        """Takes over the stages of a file; if it does not say which IPU each is on, that is one after another.
+        """Reads the stages from a file; stages without an IPU are on consecutive ones.
 
         Raises:
             ValueError: the file has no `pipeline_mapping`, or another number of stages than of places.
