@@ -31,7 +31,7 @@ OF_CONFIGURATION = {
     "pooling.poplar_options": "pooling",
     "slices.poplar_options": "slice",
 }
-"""What options of an `IPUConfig` plan."""
+"""The kind of op that options of an `IPUConfig` are for."""
 
 
 @functools.cache

@@ -102,8 +102,8 @@ def pipeline(
         infeed_queue: an `IPUInfeedQueue`; an element a mini-batch.
         outfeed_queue: an `IPUOutfeedQueue` for what the last stage returns.
         optimizer_function: takes what the last stage returned, returns an `OptimizerFunctionOutput`; for training.
-        device_mapping: the IPU of each stage; by default stage i is on IPU i. -1 means all IPUs; the stage's
-            `ipu_shard` scopes then place its ops. For a concurrent stage, a list of IPUs.
+        device_mapping: the IPU of each stage; by default stage i is on IPU i. -1 means all IPUs, placed by the stage's
+            `ipu_shard` scopes. For a concurrent stage, a list of IPUs.
         pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out. Decides which counts are allowed.
         recomputation_mode: a `RecomputationMode`. Results do not depend on it.
         forward_propagation_stages_poplar_options: for each stage; the cycle model plans its products by them.
