@@ -8,7 +8,7 @@ from poplar_cases import read_cases
 from poplar_programs import compile_program
 
 SOURCE = pathlib.Path(__file__).parent / "programs" / "libraries.cpp"
-LIBRARIES = ("poprand", "popnn", "poplin", "popops", "poputil")
+LIBRARIES = ("popsparse", "poprand", "popnn", "poplin", "popops", "poputil")
 
 
 @pytest.fixture(scope="session")

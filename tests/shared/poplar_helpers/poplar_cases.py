@@ -13,6 +13,7 @@ TYPES = {
     "int": numpy.int32,
     "unsigned int": numpy.uint32,
     "short": numpy.int16,
+    "unsigned short": numpy.uint16,
     "unsigned char": numpy.uint8,
     "long long": numpy.int64,
     "bool": numpy.bool_,

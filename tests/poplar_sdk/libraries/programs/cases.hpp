@@ -103,6 +103,7 @@ class Case {
     else if (type == INT) put<int>(value, to, i);
     else if (type == UNSIGNED_INT) put<unsigned>(value, to, i);
     else if (type == SHORT) put<short>(value, to, i);
+    else if (type == UNSIGNED_SHORT) put<unsigned short>(value, to, i);
     else if (type == UNSIGNED_CHAR) put<unsigned char>(value, to, i);
     else if (type == LONGLONG) put<long long>(value, to, i);
     else if (type == BOOL) put<char>(value > 0, to, i);

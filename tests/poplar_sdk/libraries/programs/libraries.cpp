@@ -4,10 +4,11 @@
 #include "nn_cases.hpp"
 #include "option_cases.hpp"
 #include "popops_cases.hpp"
+#include "sparse_cases.hpp"
 
 int main(int, char **arguments) {
   std::ofstream index(arguments[1]), data(arguments[2], std::ios::binary);
-  for (const auto &part : {elementwiseCases(), popopsCases(), nnCases(), layerCases(), optionCases()}) {
+  for (const auto &part : {elementwiseCases(), popopsCases(), nnCases(), layerCases(), optionCases(), sparseCases()}) {
     for (const auto &named : part) {
       try {
         Case c(named.name, index, data);

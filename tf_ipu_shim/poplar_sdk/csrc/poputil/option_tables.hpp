@@ -23,6 +23,7 @@ inline constexpr const char *no_shards = "a layer is not divided over tiles";
 inline constexpr const char *one_kernel = "there is one kernel";
 inline constexpr const char *double_sums = "sums are kept in double and rounded once";
 inline constexpr const char *loops = "expressions are compiled to loops";
+inline constexpr const char *same_representation = "every pass reads the same representation";
 inline constexpr const char *kept_on_demand = "intermediate results are kept where the caller asks for them";
 
 // poplin/Convolution.hpp
@@ -179,6 +180,28 @@ inline constexpr Option multi_slice_options[] = {
     {"indicesAreSorted", "true, false", "indices are used in their order"},
     {"partialType", "half, float", "sums of half are kept in float"},
     {"internal.alwaysIncludeBaseRearrangementCost", "true, false", no_plan},
+};
+
+// popsparse/FullyConnected.hpp, popsparse/Embedding.hpp, popsparse::dynamic::sparseDenseMatMul
+inline constexpr Option sparse_options[] = {
+    {"availableMemoryProportion", "Fraction", no_memory_plan},
+    {"metaInfoBucketOversizeProportion", "Fraction", "positions are not divided into buckets"},
+    {"doGradAPass", "true, false", same_representation},
+    {"doGradWPass", "true, false", same_representation},
+    {"partialsType", "half, float", float_sums},
+    {"sharedBuckets", "true, false", same_representation},
+};
+
+// popsparse::static_::sparseDenseMatMul, popsparse::static_::denseSparseMatMul
+inline constexpr Option static_sparse_options[] = {
+    {"availableMemoryProportion", "Fraction", no_memory_plan},
+};
+
+// popsparse/experimental/BlockSparseMatMul.hpp
+inline constexpr Option block_sparse_options[] = {
+    {"numberOfPass", "Integer", no_memory_plan},
+    {"memoryCycleRatio", "Decimal", no_plan},
+    {"partitionMethod", "block, block-naive, strip", no_plan},
 };
 
 // The rows of two tables.

@@ -1,0 +1,28 @@
+// A cache of plans, which there is nothing to keep in: the kernels need none.
+#ifndef popsparse_PlanningCache_hpp
+#define popsparse_PlanningCache_hpp
+
+#include <poplin/PlanningCache.hpp>
+
+namespace popsparse {
+namespace dynamic {
+
+class PlanningCache {
+ public:
+  PlanningCache() = default;
+  PlanningCache(poplin::PlanningCache *) {}
+};
+
+}  // namespace dynamic
+
+namespace static_ {
+
+class PlanningCache : public dynamic::PlanningCache {
+ public:
+  using dynamic::PlanningCache::PlanningCache;
+};
+
+}  // namespace static_
+}  // namespace popsparse
+
+#endif
