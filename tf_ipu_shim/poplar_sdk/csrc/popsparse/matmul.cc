@@ -10,7 +10,7 @@ using namespace poputil::library;
 
 namespace {
 
-// What a sparse operand remembers.
+// The data of a sparse operand.
 struct DynamicOperand : poputil::TensorMetaDataBase {
   explicit DynamicOperand(detail::DynamicMatrix m) : matrix(std::move(m)) {}
   detail::DynamicMatrix matrix;
