@@ -3,6 +3,7 @@
 #include <memory>
 #include <popops/ElementWiseUtil.hpp>
 #include <popops/Zero.hpp>
+#include <popops/detail/names.hpp>
 #include <poputil/Broadcast.hpp>
 
 #include "expression_program.hpp"
@@ -120,6 +121,20 @@ std::vector<std::reference_wrapper<const expr::Expr>> references(const std::vect
   return result;
 }
 
+bool isOperand(const expr::Expr &expression) {
+  return expression.isA<expr::PlaceHolder>() || expression.isA<expr::Const>();
+}
+
+// The name of the compute set: that of one operation has the operation's, as in PopLibs' profiles.
+std::string computeSetOf(const expr::Expr &expression) {
+  const auto named = [](const char *name) { return "Op/" + detail::camelCase(name); };
+  if (const auto *unary = expression.getAs<expr::UnaryOp>())
+    if (isOperand(unary->getArg())) return named(detail::nameOf(unary->getOpType()));
+  if (const auto *binary = expression.getAs<expr::BinaryOp>())
+    if (isOperand(binary->getLHS()) && isOperand(binary->getRHS())) return named(detail::nameOf(binary->getOpType()));
+  return "Op";
+}
+
 void addMap(poplar::Graph &graph, std::vector<detail::ExpressionProgram> programs, const std::vector<Tensor> &ts,
             const std::vector<Tensor> &outs, Sequence &prog, const std::string &name,
             const poplar::DebugContext &debugContext) {
@@ -174,7 +189,7 @@ Tensor createOutputForElementWiseOp(poplar::Graph &graph, const std::vector<Tens
 Tensor map(poplar::Graph &graph, const expr::Expr &expr, const std::vector<Tensor> &ts, Sequence &prog,
            const poplar::DebugContext &debugContext, const OptionFlags &options) {
   checkOptions("popops::map", options, element_wise_options);
-  return mapToNew(graph, {expr}, ts, prog, "Op", debugContext).front();
+  return mapToNew(graph, {expr}, ts, prog, computeSetOf(expr), debugContext).front();
 }
 
 void mapInPlace(poplar::Graph &graph, const expr::Expr &expr, const std::vector<Tensor> &ts,
@@ -188,7 +203,7 @@ void mapWithOutput(poplar::Graph &graph, const expr::Expr &expr, const std::vect
                    Sequence &prog, const poplar::DebugContext &debugContext,
                    const OptionFlags &options) {
   checkOptions("popops::map", options, element_wise_options);
-  addMap(graph, compileAll({expr}, ts), ts, {out}, prog, "Op", debugContext);
+  addMap(graph, compileAll({expr}, ts), ts, {out}, prog, computeSetOf(expr), debugContext);
 }
 
 std::vector<Tensor> map(poplar::Graph &graph, const std::vector<expr::Any> &exprs, const std::vector<Tensor> &ts,

@@ -1,4 +1,5 @@
 // Names of operations and orders, and their streams.
+#include <cctype>
 #include <istream>
 #include <ostream>
 #include <popops/ExprOpUtils.hpp>
@@ -38,6 +39,16 @@ namespace detail {
 const char *nameOf(expr::UnaryOpType op) { return UNARY_NAMES[static_cast<unsigned>(op)]; }
 const char *nameOf(expr::BinaryOpType op) { return BINARY_NAMES[static_cast<unsigned>(op)]; }
 const char *nameOf(expr::TernaryOpType op) { return TERNARY_NAMES[static_cast<unsigned>(op)]; }
+
+std::string camelCase(const std::string &name) {
+  std::string result;
+  bool first = true;
+  for (const char c : name) {
+    if (c != '_') result += static_cast<char>(first ? c : std::tolower(static_cast<unsigned char>(c)));
+    first = c == '_';
+  }
+  return result;
+}
 
 }  // namespace detail
 

@@ -3,6 +3,7 @@
 #define popops_detail_names_hpp
 
 #include <popops/ExprOp.hpp>
+#include <string>
 
 namespace popops {
 namespace detail {
@@ -10,6 +11,9 @@ namespace detail {
 const char *nameOf(expr::UnaryOpType op);
 const char *nameOf(expr::BinaryOpType op);
 const char *nameOf(expr::TernaryOpType op);
+
+// GREATER_THAN as GreaterThan.
+std::string camelCase(const std::string &name);
 
 }  // namespace detail
 }  // namespace popops
