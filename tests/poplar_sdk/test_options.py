@@ -143,7 +143,10 @@ def test_python_and_cpp_know_the_same_names():
 
 @pytest.mark.parametrize("case", ["vertex", "library"])
 def test_float_exceptions_stop_the_program(run, case):
-    place = {"vertex": "Vertex Divide in compute set 'quotients' on tile 1", "library": "compute set 'quotients"}[case]
+    place = {
+        "vertex": "Vertex Divide in compute set 'quotients' on tile 1",
+        "library": "compute set 'quotients/Op/Divide'",
+    }[case]
     printed = run(case, "debug.floatPointOpException", "true")
     assert printed.startswith(f"application_runtime_error: Floating-point exception: {place}")
     assert "made a division by zero" in printed
