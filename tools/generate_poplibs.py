@@ -53,6 +53,9 @@ A new tensor lies linearly over the tiles, as `poputil::mapTensorLinearly` maps 
 function has the mapping of the first operand of its shape. Plans change no value. Forms of functions that add vertices
 to a `ComputeSet` of the caller are missing.
 
+The tensors of a dynamically sparse matrix have the sizes of its largest number of blocks. A `Partitioner` writes their
+content, which is not that of PopLibs: data that another SDK has written cannot be read.
+
 """
 
 OPTIONS_HEAD = """---
