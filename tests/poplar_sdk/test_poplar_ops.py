@@ -165,6 +165,14 @@ def test_api_levels(user_op, level, op_name, expected):
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("flags, factor", [("", 1), ("--use_ipu_model", 2)])
+def test_the_type_of_the_target(user_op, monkeypatch, flags, factor):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
+    configure()
+    (result,) = compiled(lambda a, b: user_op("OnModel", [a, b], [[3]]), A, B)
+    np.testing.assert_array_equal(result, factor * A * B)
+
+
 def test_the_first_level_has_gradients_without_attributes(user_op):
     a = tf.constant(A)
     with tf.GradientTape() as tape:

@@ -10,7 +10,7 @@ class OpCall(NamedTuple):
     """An op that a user's library is to build.
 
     Args:
-        target: words: the chip's version, its tiles that compute, the program; empty for a GC200.
+        target: words: IPU or IPU_MODEL, the chip's version, its tiles that compute, the program; empty for a GC200.
         gradient_size: how many of the inputs are gradients of outputs; 0 for an op that is no gradient.
         partial_derivative: of a gradient that is built by itself, the index of its input.
         name: of the op, which its functions get as their debug prefix.

@@ -18,12 +18,13 @@ _serial = itertools.count()
 
 
 def target_of(device: IpuDevice, program: str) -> str:
-    """Returns the build target of a program's user ops: chip, compute tiles, and the program, which owns their state.
+    """Returns the build target of a program's user ops: type, chip, compute tiles, and the program.
 
-    Each call is another program.
+    Each call is another program, with state of its own.
     """
     tiles = io_tiles_of(device.options).compute_tiles(device.chip).tiles
-    return f"{device.chip.target} {tiles} {program}_{next(_serial)}"
+    kind = "IPU_MODEL" if device.on_model else "IPU"
+    return f"{kind} {device.chip.target} {tiles} {program}_{next(_serial)}"
 
 
 def target_in(program: LoweredProgram) -> str:

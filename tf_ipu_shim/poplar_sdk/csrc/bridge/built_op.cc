@@ -7,6 +7,7 @@
 #include "poplar/engine/runner.hpp"
 
 #include <poplar/Device.hpp>
+#include <poplar/IPUModel.hpp>
 #include <poplar/Target.hpp>
 
 #include <algorithm>
@@ -18,11 +19,14 @@ namespace tf_ipu_shim {
 namespace {
 
 poplar::Target targetOf(const std::string& text) {
-  std::istringstream words(text.empty() ? "ipu2 1472" : text);
-  std::string version;
+  std::istringstream words(text.empty() ? "IPU ipu2 1472" : text);
+  std::string type, version;
   unsigned tiles = 0;
-  words >> version >> tiles;
-  return poplar::Target::createIPUTarget(1, tiles, version);
+  words >> type >> version >> tiles;
+  if (type == "IPU") return poplar::Target::createIPUTarget(1, tiles, version);
+  poplar::IPUModel model(version.c_str());
+  model.tilesPerIPU = tiles;
+  return model.createTarget();
 }
 
 std::string handleOf(const char* kind, std::size_t index) { return kind + std::to_string(index); }
