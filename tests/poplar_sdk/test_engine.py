@@ -191,7 +191,9 @@ def test_devices_are_those_of_the_system(run, monkeypatch, name):
         ("unknown field", "unknown_field: Vertex type Thrower has no field 'input'; it has: in"),
         (
             "unknown vertex",
-            "unknown_vertex_type: addVertex: vertex type 'Scale<int>' is in none of the 1 codelet files",
+            "unknown_vertex_type: addVertex: vertex type 'Scale<int>' is in none of the 1 codelet files of the graph. "
+            "Call addCodelets with the file that has it; a template must be instantiated there. "
+            "A vertex within #ifdef __IPU__ is left out: codelets run on this CPU.",
         ),
         (
             "throws",

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from harness import IPU, configure
 from tf_ipu_shim.ipu import (
+    config,
     custom_ops,
     ipu_compiler,
     ipu_infeed_queue,
@@ -168,6 +169,7 @@ def test_api_levels(user_op, level, op_name, expected):
 @pytest.mark.parametrize("flags, factor", [("", 1), ("--use_ipu_model", 2)])
 def test_the_type_of_the_target(user_op, monkeypatch, flags, factor):
     monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
+    config.reset_ipu_configuration()
     configure()
     (result,) = compiled(lambda a, b: user_op("OnModel", [a, b], [[3]]), A, B)
     np.testing.assert_array_equal(result, factor * A * B)

@@ -20,7 +20,7 @@ _serial = itertools.count()
 def target_of(device: IpuDevice, program: str) -> str:
     """Returns the build target of a program's user ops: type, chip, compute tiles, and the program.
 
-    Each call is another program, with state of its own.
+    Each call is another program, with separate state.
     """
     tiles = io_tiles_of(device.options).compute_tiles(device.chip).tiles
     kind = "IPU_MODEL" if device.on_model else "IPU"

@@ -105,7 +105,9 @@ VertexRef Graph::addVertex(ComputeSet computeSet, StringRef vertexType) {
     throw unknown_vertex_type("addVertex: vertex type '" + vertexType.str() + "' is in none of the " +
                               std::to_string(state_->libraries.size()) +
                               " codelet files of the graph. Call addCodelets with the file that has it; a template must "
-                              "be instantiated there.");
+                              "be instantiated there. A vertex within #ifdef __IPU__ is left out: codelets run on this "
+                              "CPU. A script that looks at the type of its target finds the CPU's vertices with "
+                              "TF_POPLAR_FLAGS=--use_ipu_model.");
   if (computeSet.isNull() || computeSet.getId() >= state_->compute_sets.size())
     throw graph_object_creation_error("addVertex: the compute set is not of this graph. Pass one of addComputeSet.");
   VertexState vertex;
