@@ -31,7 +31,7 @@ OF_CONFIGURATION = {
     "pooling.poplar_options": "pooling",
     "slices.poplar_options": "slice",
 }
-"""The kind of op that options of an `IPUConfig` are for."""
+"""Maps options of an `IPUConfig` to the kind of op that they plan."""
 
 
 @functools.cache

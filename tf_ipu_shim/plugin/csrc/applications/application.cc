@@ -193,7 +193,7 @@ void Application::HandOut(Later* later) {
 // Answers calls from the first on, as far as results are there.
 void Application::Collect(Later* later) {
   while (!requests_.empty() && TakenByAll(first_)) {
-    // Elements go to the replicas in turn, and so results come from them.
+    // Replicas receive elements in rotation and return results in the same order.
     const size_t replica = answered_ % std::max(1, program_.replicas);
     for (const auto& outfeed : outfeeds_) {
       if (!outfeed->Has(replica)) return;
@@ -223,7 +223,7 @@ void Application::OpenGate(Later* later) {
   gate_ = nullptr;
 }
 
-// The run is over: each batch that it took must have its answer, and there must be no other answers.
+// The run has ended: each batch that it consumed needs one answer, and no other answers may remain.
 void Application::EndRun(Later* later) {
   ran_ = false;
   Collect(later);
@@ -257,7 +257,8 @@ bool Application::WaitsForMore() const {
   return taken_[0] == first_ + static_cast<int64_t>(requests_.size());
 }
 
-// Where batches are in the IPUs and none follows in time, a made-up one pushes them on. Its result is dropped.
+// If batches are in flight on the IPUs and no other batch follows in time, a batch of zeros pushes them on. Its result
+// is dropped.
 void Application::WatchTime() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!closed_) {

@@ -46,7 +46,7 @@ class Application {
   tensorflow::Status Call(Tensors element, const WaiterPtr& caller);
   // Called when the program dequeues the next element of an infeed.
   void Take(size_t feed, const WaiterPtr& taker);
-  // Called between runs: starts the next run when there is a call.
+  // Called between runs: starts the next run if a call is waiting.
   void Begin(const WaiterPtr& gate);
   // Fails a waiter, unless it was answered before.
   void Refuse(const WaiterPtr& waiter, const tensorflow::Status& status);

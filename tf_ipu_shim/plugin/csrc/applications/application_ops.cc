@@ -70,7 +70,7 @@ class Engines {
     return *engines;
   }
 
-  // The engine of that name, started where there is none.
+  // The engine of that name, started if none is running.
   Status Start(const std::string& name, const std::string& path, Application::Tensors inputs, int64_t timeout_us) {
     std::shared_ptr<Application> fresh;
     {
@@ -117,7 +117,7 @@ class Engines {
     bool started = false;
   };
 
-  // A path with what tells versions of the file apart, or only the path if there is no such file.
+  // The path and the file's identity (to tell versions apart), or only the path if the file does not exist.
   static std::string VersionOf(const std::string& path) {
     FileStatistics file;
     if (!Env::Default()->Stat(path, &file).ok()) return path;
@@ -127,7 +127,7 @@ class Engines {
   static Status CheckSame(const Application& known, const std::string& path) {
     const std::string version = VersionOf(path);
     const std::string& started = known.file();
-    // A file may be gone by now: the engine has read it.
+    // The file may be deleted by now: the engine has read it already.
     if (version == started || (version == path && started.rfind(path + "|", 0) == 0)) return OkStatus();
     return errors::AlreadyExists("Engine '", known.name(), "' runs ", started.substr(0, started.find('|')),
                                  started.rfind(path + "|", 0) == 0 ? " as it was before it was written again" : "",

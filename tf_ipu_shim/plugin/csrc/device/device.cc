@@ -71,7 +71,7 @@ class TransferContext : public DeviceContext {
   Arena* const arena_;
 };
 
-// Two TensorFlow devices are two systems to Graphcore's TensorFlow: what goes between them passes through the host.
+// Graphcore's TensorFlow treats two TensorFlow devices as two systems: transfers between them pass through the host.
 void CopyBetweenDevices(DeviceContext*, DeviceContext*, Device* source, Device* destination,
                         const AllocatorAttributes, const AllocatorAttributes, const Tensor* input, Tensor* output, int,
                         StatusCallback done) {
@@ -140,12 +140,12 @@ class IpuDeviceFactory : public DeviceFactory {
   }
 };
 
-// XLA makes an InternalError of what a loop in its program says, and a context keeps its first error.
+// XLA turns an error inside a loop into an InternalError, and a context keeps its first error.
 void ReportInterrupted(const OpKernel& kernel, OpKernelContext* context) {
   if (IsInterruptedError(context->status())) const_cast<Status&>(context->status()) = InterruptedError(kernel.name());
 }
 
-// Above 50, so that TensorFlow's placer prefers it to no accelerator of its own, and below the CPU's 70.
+// Above 50: TensorFlow's placer then prefers the IPU to other accelerators. Below 70: the CPU stays ahead.
 REGISTER_LOCAL_DEVICE_FACTORY("IPU", IpuDeviceFactory, 60);
 
 }  // namespace
@@ -185,7 +185,7 @@ IpuDevice::IpuDevice(const SessionOptions& options, const DeviceAttributes& attr
       options_(options),
       ordinal_(ordinal),
       transfers_(new TransferContext(ordinal)) {
-  // Without it TensorFlow's eager runtime takes the device for a CPU, and shares buffers instead of copying them.
+  // Without this, TensorFlow's eager runtime treats the device as a CPU and shares buffers instead of copying them.
   accelerator_.default_context = transfers_;
   set_tensorflow_accelerator_device_info(&accelerator_);
 }
@@ -259,7 +259,7 @@ void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, As
   });
 }
 
-// An embedded application serves all its callers, and goes on.
+// An embedded application serves all its callers and continues after an error.
 bool IpuDevice::IsInterruptible() const { return ordinal_ < kMaxConfiguredDevices; }
 
 bool IpuDevice::IsInterrupted() const { return IsInterruptible() && Interrupted(); }

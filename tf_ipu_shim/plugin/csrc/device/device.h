@@ -61,7 +61,7 @@ class IpuDevice : public ChipDevice {
   bool BelongsToParentProcess() const { return forks_ != ForkCount(); }  // made before this process was forked
 
  private:
-  // Gets what the configuration allows a kernel; attaches the device at its first use.
+  // Returns the options that the configuration allows a kernel; attaches the device at first use.
   bool IsInterrupted() const;
   tensorflow::Status CheckUse(const tensorflow::OpKernel& kernel, Use* use) const;
 
@@ -82,7 +82,7 @@ inline constexpr char kApplicationSession[] = "tf_ipu_shim.application";
 void SetDeviceCount(int count);
 int DeviceCount();
 
-// How many physical devices TensorFlow lists: those of the IPU system until a process configures its own.
+// The number of physical devices that TensorFlow lists: all of the IPU system until a process configures its own.
 void SetListedDeviceCount(int count);
 
 // The devices `IPU:first` to `IPU:count-1`, for a context that runs already.

@@ -40,8 +40,8 @@ tensorflow::Status FindDeviceUse(int ordinal, bool attach, Use* use) {
   // There is no lock here: TensorFlow runs some eager ops while it holds Python's lock, and such a thread would wait for
   // one that waits for Python. Threads that ask at the same time get the same answer; Python attaches once.
   for (;;) {
-    // Making the default device begins an epoch, and so does another thread that configures meanwhile: what was
-    // answered in an older one is asked again.
+    // Creating the default device starts an epoch, and so does another thread that configures at the same time: answers
+    // of an older epoch are requested again.
     const int64_t epoch = CurrentEpoch(ordinal);
     if (CachedDeviceUse(ordinal, epoch, use) && !(attach && *use == Use::kUnattached)) return tensorflow::OkStatus();
     DeviceUse answer;

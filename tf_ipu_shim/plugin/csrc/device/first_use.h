@@ -31,7 +31,7 @@ inline bool IsAttached(int ordinal) {
 // tries again.
 tensorflow::Status FindDeviceUse(int ordinal, bool attach, Use* use);
 
-// Whether the device is known to return zeros; never asks Python, so it attaches nothing.
+// Whether the device is known to return zeros. Never calls Python, so it attaches nothing.
 bool ReturnsZeros(int ordinal);
 
 // Whether an op outside programs runs on a compile-only device: ops that create, name or pass on data, for which

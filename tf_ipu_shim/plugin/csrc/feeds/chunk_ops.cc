@@ -58,7 +58,8 @@ REGISTER_OP("IpuChunkBegin")
 // the two.
 REGISTER_INPUT_COLOCATION_EXEMPTION("IpuChunkBegin");
 
-// How often a loop runs: as long as each counter, which goes up by ones, is below its limit. `most`: no more than that.
+// The trip count of a loop: it runs while each counter, which increases by one, is below its limit. `most`: no more
+// than that.
 REGISTER_OP("IpuLoopTotal")
     .Input("counters: T")
     .Input("limits: T")
@@ -127,7 +128,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
   }
 
  private:
-  // As many iterations as the last chunk's speed lets expect to take little time.
+  // The number of iterations that should take little time at the speed of the last chunk.
   int64_t WantedNow(int64_t done) {
     mutex_lock lock(mutex_);
     if (last_ > 0 && done == last_done_ + last_) {
@@ -138,7 +139,7 @@ class ChunkBeginOp : public data::HybridAsyncOpKernel {
     return wanted_ = std::min(wanted_, chunk_);
   }
 
-  // Fewer elements where no more are there yet, or the dataset ends or fails: the next call then meets the end.
+  // Fewer elements if no more are ready, or if the dataset ends or fails: the next call then reports the end.
   Status Fetch(OpKernelContext* context, int64_t done, int64_t total, const std::vector<Tensor*>& stacked,
                int64_t* count) {
     if (done == 0) {

@@ -39,8 +39,8 @@ void ProgramEnds(int device_ordinal) {
 bool WaitUntilIdle(int device_ordinal, tensorflow::CancellationManager* cancellation) {
   InFlight& in_flight = InFlightOn(device_ordinal);
   std::unique_lock<std::mutex> lock(in_flight.mutex);
-  // The manager has no way to wake a waiting thread that may itself be what is cancelled, and neither has a signal: both
-  // are asked now and then.
+  // The manager cannot wake a waiting thread that is itself being cancelled, and a signal cannot either: both are
+  // polled.
   while (!in_flight.idle.wait_for(lock, std::chrono::milliseconds(50), [&] { return in_flight.programs == 0; })) {
     if (Interrupted() || (cancellation != nullptr && cancellation->IsCancelled())) return false;
   }

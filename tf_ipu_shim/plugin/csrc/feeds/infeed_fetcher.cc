@@ -12,7 +12,7 @@ namespace tf_ipu_shim {
 
 using namespace tensorflow;  // NOLINT: this file drives TensorFlow's datasets
 
-// An element that follows at once is worth waiting for: each program that is run has a price.
+// Waits for an element that is about to arrive, because each program run has a fixed cost.
 constexpr int64_t kGraceMicros = 300;
 // How often a call that waits looks whether it was interrupted.
 constexpr int64_t kLookMillis = 50;

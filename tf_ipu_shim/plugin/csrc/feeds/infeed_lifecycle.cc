@@ -1,4 +1,4 @@
-// Ops that start, select and delete the iterator of an infeed in eager execution, and what sessions need besides.
+// Ops that start, select and delete the iterator of an infeed in eager execution, and the same for sessions.
 //
 // How an infeed begins and how it goes, in a process that runs ops at once.
 //
@@ -31,7 +31,7 @@ namespace {
 using namespace tensorflow;  // NOLINT: this file is a set of TensorFlow ops
 using Iterator = core::RefCountPtr<data::IteratorResource>;
 
-// How long it takes where nothing sleeps, and more.
+// An upper limit for the wait if no thread sleeps.
 constexpr std::chrono::milliseconds kLetGo(50);
 
 // Releases an iterator. Its threads have ended then, except for one that sleeps.
@@ -94,7 +94,7 @@ class StartInfeedOp : public OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("IpuStartInfeed").Device("CPU"), StartInfeedOp);
 
-// Fails where nothing has started an infeed yet: code that frees it expects that there is something to free.
+// Fails if the infeed was never started: code that frees it expects it to exist.
 REGISTER_OP("IpuInfeedStarted").Attr("feed_id: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
 
 class InfeedStartedOp : public OpKernel {
@@ -135,7 +135,7 @@ class InfeedRestartedOp : public OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("IpuInfeedRestarted").Device("CPU"), InfeedRestartedOp);
 
-// Has programs that take elements of an infeed take those of an iterator that was started under another name.
+// Redirects programs that read an infeed to an iterator that was started under another name.
 REGISTER_OP("IpuSelectIterator")
     .Input("feed_id: string")
     .Input("iterator_id: string")
@@ -156,8 +156,7 @@ class SelectIteratorOp : public OpKernel {
 
 REGISTER_KERNEL_BUILDER(Name("IpuSelectIterator").Device("CPU"), SelectIteratorOp);
 
-// Frees an infeed that no program takes elements from any more, and the threads of its dataset. It may not have been
-// started.
+// Frees an infeed that no program reads any more, and the threads of its dataset. It may not have been started.
 REGISTER_OP("IpuDeleteInfeed")
     .Input("feed_id: string")
     // Whether it returns only once the dataset's threads are gone, but for one that sleeps.

@@ -34,7 +34,7 @@ REGISTER_OP("IpuInfeedDequeue")
     .Attr("shared_name: string = ''")
     .Attr("output_types: list(type) >= 1")
     .Attr("output_shapes: list(shape) >= 1")
-    // The IPU that takes the elements.
+    // The IPU that receives the elements.
     .Attr("chip: int >= 0 = 0")
     .Attr("replica: int >= 0 = 0")
     .Attr("replicas: int >= 1 = 1")
@@ -52,7 +52,7 @@ class ReplicaElementQueue {
               int64_t replica, int64_t replicas, std::vector<Tensor>* element) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (run != run_ || static_cast<int64_t>(waiting_.size()) != replicas) {
-      // A new run begins with the dataset's next element; what a failed one has left is gone with it.
+      // A new run begins with the dataset's next element; leftovers of a failed run are dropped.
       run_ = run;
       waiting_.assign(replicas, {});
       failure_ = OkStatus();
@@ -78,8 +78,8 @@ class ReplicaElementQueue {
     return OkStatus();
   }
 
-  // The dataset's end or error, once every replica has come to it: the error of one cancels the others, which may still
-  // be at an iteration before it. The thread that waits here is the op's own.
+  // Reports the dataset's end or error after every replica has reached it: the error of one replica cancels the others,
+  // which may still be an iteration behind. The thread that waits here is the op's own.
   Status End(OpKernelContext* context, std::unique_lock<std::mutex>* lock) {
     const Status failure = failure_;
     const int64_t run = run_;

@@ -1,4 +1,5 @@
-// How many replicas take elements of an infeed. They take turns, so all programs of an infeed must have as many.
+// The number of replicas that read elements of an infeed. They take turns, so all programs of an infeed must have as
+// many.
 #pragma once
 
 #include <string>

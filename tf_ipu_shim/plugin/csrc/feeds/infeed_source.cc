@@ -16,13 +16,13 @@ namespace tf_ipu_shim {
 
 using namespace tensorflow;  // NOLINT: this file finds TensorFlow's iterators
 
-// Between two iterators of one name there is no moment at which a program finds none.
+// When one iterator replaces another of the same name, a program always finds one of them.
 static mutex* SelectionMutex() {
   static auto* exchange = new mutex;
   return exchange;
 }
 
-// The names of the iterators that infeeds take elements of in place of their own; guarded by `SelectionMutex`.
+// The names of the iterators from which infeeds read instead of their own; guarded by `SelectionMutex`.
 static std::map<std::string, std::string>* SelectedIterators() {
   static auto* selected = new std::map<std::string, std::string>;
   return selected;

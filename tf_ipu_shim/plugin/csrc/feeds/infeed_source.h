@@ -15,9 +15,10 @@ namespace tf_ipu_shim {
 class InfeedSource {
  public:
   tensorflow::Status Init(tensorflow::OpKernelConstruction* construction);
-  // Whether there is an infeed at all.
+  // Whether the infeed exists.
   bool exists() const { return inputs_ > 0 || !name_.empty(); }
-  // `replicas`: how many of the program take elements. A named infeed is refused to programs with other numbers.
+  // `replicas`: the number of the program's replicas that read elements. A named infeed is refused to programs with
+  // other numbers.
   tensorflow::Status Find(tensorflow::OpKernelContext* context, int64_t replicas,
                           tensorflow::core::RefCountPtr<tensorflow::data::IteratorResource>* iterator) const;
   // Gets the next element. Cancelling the step also ends the dataset; Ctrl-C does not.

@@ -33,7 +33,7 @@ REGISTER_OP("PopDatastreamOutfeedEnqueue")
     .Attr("feed_id: string")
     .Attr("prefetch_depth: int = 1")
     .Attr("optimise_latency: bool = false")
-    // Which of how many replicas sends: the lowering says so.
+    // The index of the sending replica and the number of replicas, as set by the lowering.
     .Attr("replica: int >= 0 = 0")
     .Attr("replicas: int >= 1 = 1")
     .Attr("run_group: string = ''")
@@ -100,7 +100,7 @@ class OutfeedEnqueueOp : public OpKernel {
   void Compute(OpKernelContext* context) override {
     Element element;
     for (int i = 0; i < context->num_inputs(); ++i) {
-      // A copy in the host's memory: the IPU's is free again.
+      // A copy in host memory, which frees the IPU's.
       element.push_back(tensor::DeepCopy(context->input(i)));
       CountFromIpu(context, context->input(i).TotalBytes());
     }

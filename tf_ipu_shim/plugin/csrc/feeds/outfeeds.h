@@ -1,5 +1,5 @@
-// Outfeed queues: what running programs send to the host. One queue per feed id and process: a program of one session
-// enqueues, and any thread, session or eager call dequeues.
+// Outfeed queues: elements that running programs send to the host. One queue per feed id and process: a program of one
+// session enqueues, and any thread, session or eager call dequeues.
 #pragma once
 
 #include <algorithm>

@@ -42,7 +42,7 @@ REGISTER_OP("IpuRecvAtHost")
     .SetIsStateful()
     .SetShapeFn(shape_inference::UnknownShape);
 
-// Escapes what separates the parts of a rendezvous's key.
+// Escapes the separators of a rendezvous key.
 std::string Escaped(const std::string& text) {
   std::string escaped;
   for (const char each : text) {
@@ -75,7 +75,7 @@ struct Channel {
       return errors::FailedPrecondition("The tensor ", tensor_name, " is sent or received outside a step. Build both ",
                                         "ends in one graph, and fetch them in one session.run.");
     }
-    // Of the TensorFlow device: that of the context may be a chip.
+    // Of the TensorFlow device, because the context's device may be a chip.
     const DeviceNameUtils::ParsedName& device = context.function_library()->device()->parsed_name();
     const std::string cpu = DeviceNameUtils::FullName(device.job, device.replica, device.task, "CPU", 0);
     const std::string name = strings::StrCat("ipu_send ", Escaped(tensor_name), " from ", Escaped(send_device), " to ",
@@ -100,7 +100,7 @@ class SendToHostOp : public OpKernel {
     Rendezvous::ParsedKey key;
     OP_REQUIRES_OK(context, channel_.Key(*context, &key));
     CountFromIpu(context, context->input(0).TotalBytes());
-    // A copy in the host's memory: the IPU's is free again.
+    // A copy in host memory, which frees the IPU's.
     const Tensor copy = tensor::DeepCopy(context->input(0));
     OP_REQUIRES_OK(context, context->rendezvous()->Send(key, HostArgs(), copy, /*is_dead=*/false));
   }

@@ -20,7 +20,8 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's kernels
 
-// Of each device, whether it is an IPU model: that computes on the host, where float16 results that overflow are infinite.
+// For each device, whether it is an IPU Model, which computes on the host: float16 results that overflow are infinite
+// there.
 std::atomic<bool> keeps_infinities[kMaxDevices] = {};
 
 constexpr uint16_t kHalfSign = 0x8000, kHalfInfinity = 0x7c00, kLargestHalf = 0x7bff, kHalfNan = 0x7e00;
@@ -61,7 +62,7 @@ int DivisorIndex(const std::string& op) {
 bool IsZeroFloat16(uint16_t value) { return (value & ~kHalfSign) == 0; }
 bool IsInfiniteFloat16(uint16_t value) { return (value & ~kHalfSign) == kHalfInfinity; }
 
-// Whether a float16 tensor may have infinities or NaN: four at once, as this looks at every result there is.
+// Whether a float16 tensor may contain infinities or NaN. Reads four elements at once, because it checks every result.
 bool HasSpecialFloat16(const Tensor& tensor) {
   constexpr uint64_t kExponents = 0x7c007c007c007c00, kOne = 0x0400040004000400, kCarries = 0x8000800080008000;
   const char* const bytes = static_cast<const char*>(tensor.data());

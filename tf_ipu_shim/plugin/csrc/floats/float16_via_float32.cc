@@ -33,7 +33,7 @@ void Widen(const Tensor& narrow, Tensor* wide) {
   }
 }
 
-// Where the results of one run go: each is rounded by its own seed, drawn when the first one is.
+// The destinations of one run's results: each is rounded with its own seed, drawn for the first result.
 class Narrowing {
  public:
   Narrowing(OpKernelContext* context, const OpRounding& rounding) : context_(context), rounding_(rounding) {}
@@ -57,7 +57,7 @@ class Narrowing {
 // The variables of float16 that an op updates, locked for as long as this lives, and copies of them of float32.
 class WideVariables {
  public:
-  // `inputs` are the op's; handles of copies take the places of those of variables.
+  // `inputs` are the op's inputs, with handles of copies in place of variables' handles.
   Status Make(OpKernelContext* context, std::vector<TensorValue>* inputs) {
     if (!UpdatesVariables(context->op_kernel().def().op())) return OkStatus();
     for (int i = 0; i < context->num_inputs(); ++i) {

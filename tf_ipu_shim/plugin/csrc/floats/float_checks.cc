@@ -21,7 +21,7 @@ constexpr char kDescriptionAttr[] = "_ipu_op";
 
 bool StartsWith(const std::string& text, const char* beginning) { return text.rfind(beginning, 0) == 0; }
 
-// Ops that pass, choose, ask about or place numbers, and compute none; ops whose parts are looked at one by one.
+// Ops that forward, select, test or move elements and compute none; ops that are checked part by part.
 bool OnlyMovesData(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{
       "AssignVariableOp", "BatchToSpace", "BatchToSpaceND", "Bitcast", "BroadcastTo", "Case", "CheckNumerics", "Concat",

@@ -14,7 +14,7 @@ struct SpecialValues {
   int64_t infinite = 0;
 };
 
-// Adds what a tensor of a floating-point type holds; nothing for another type.
+// Adds the kinds of values in a floating-point tensor; ignores other types.
 void CountSpecialValues(const tensorflow::Tensor& tensor, SpecialValues* found);
 
 // One element of such a tensor.

@@ -5,7 +5,7 @@
 
 namespace tf_ipu_shim {
 
-// The finaliser of SplitMix64 (public domain): neighbouring seeds and runs give unrelated numbers.
+// The finaliser of SplitMix64 (public domain): neighbouring seeds and runs produce unrelated values.
 inline uint64_t Mix(uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;

@@ -21,8 +21,8 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's kernels
 
-// What the lowering, and what a script's `scopes.stochastic_rounding`, write on an op. The first is the same as in
-// `compiler/ir/vocabulary.py`.
+// The attributes that the lowering and a script's `scopes.stochastic_rounding` set on an op. The first is the same as
+// in `compiler/ir/vocabulary.py`.
 constexpr char kRoundingAttr[] = "_ipu_rounding", kFrontendAttr[] = "_XlaFrontendAttributes";
 // Entries of the map in a serialised `xla.FrontendAttributes`.
 constexpr char kScopedOn[] = "\x0a\x13STOCHASTIC_ROUNDING\x12\x0dTHREESTATE_ON";

@@ -34,7 +34,7 @@ class LabelsInRangeOp : public OpKernel {
   void Compute(OpKernelContext* context) override {
     const Tensor& features = context->input(0);
     const Tensor& labels = context->input(1);
-    // Of other shapes the op behind says what is wrong with them.
+    // For other shapes, the next op reports the error.
     const bool fit = features.dims() == 2 && labels.dims() == 1 && features.dim_size(0) == labels.dim_size(0);
     if (!fit || features.NumElements() == 0 || AllInRange(labels, features.dim_size(1))) {
       context->set_output(0, features);

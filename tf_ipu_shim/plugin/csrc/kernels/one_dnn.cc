@@ -23,7 +23,7 @@ struct Pair {
   absl::string_view op, one_dnn;
 };
 
-// With the op's own inputs, outputs and attributes: they are put in its place here.
+// Ops whose inputs, outputs and attributes are those of oneDNN's op: they are replaced here.
 constexpr Pair kDirectPairs[] = {
     {"MatMul", "_MklMatMul"},
     {"BatchMatMul", "_MklBatchMatMul"},
@@ -45,14 +45,14 @@ constexpr Pair kDirectPairs[] = {
     {"AvgPool", "_MklNativeAvgPool"},
     {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};
 
-// With others: lowering puts them in place (`compiler/kernels/one_dnn_pooling`, `one_dnn_biases`).
+// Ops with other inputs: the lowering replaces them (`compiler/kernels/one_dnn_pooling`, `one_dnn_biases`).
 constexpr Pair kMaxPoolPairs[] = {{"MaxPool", "_MklNativeMaxPool"},
                                   {"MaxPoolGrad", kPoolingGradient},
                                   {"_FusedConv2D", "_MklNativeFusedConv2D"},
                                   {"_FusedMatMul", "_MklNativeFusedMatMul"},
                                   {"Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilterWithBias"}};
 
-// Whether an op takes these words for its attributes: batch normalisation of five axes is no op of oneDNN's.
+// Whether oneDNN has the op with these attributes: it has no batch normalisation of five axes.
 bool SupportsOperandTypes(const std::string& op, const tensorflow::NodeDef& node) {
   const tensorflow::OpDef* op_def = nullptr;
   if (!tensorflow::OpRegistry::Global()->LookUpOpDef(op, &op_def).ok()) return false;
@@ -86,12 +86,12 @@ bool UseOneDnnKernel(NodeDef* op) {
     const auto value = node.attr().find(name);
     return value == node.attr().end() || accepts(value->second);
   };
-  // Of 16 bits only what adds nothing up: sums are TensorFlow's own in float32, as an IPU's are.
+  // For 16-bit floats, only ops without sums: sums use TensorFlow's kernels in float32, as on an IPU.
   const bool is_softmax = node.op() == "Softmax";
   const auto is_float = [is_softmax](const AttrValue& value) {
     return value.type() == DT_FLOAT || (is_softmax && HasOneDnnInstructions(value.type()));
   };
-  // Channels last, and each sample and channel by itself: the CPU's kernels take nothing else, or take it otherwise.
+  // Channels last, and each sample and channel separately: the CPU's kernels refuse or change anything else.
   const auto is_last = [](const AttrValue& value) { return value.s() == "NHWC" || value.s() == "NDHWC"; };
   const auto is_window = [](const AttrValue& value) {
     const auto& sizes = value.list().i();

@@ -13,7 +13,7 @@ namespace tf_ipu_shim {
 // gradient has one more input, is in `compiler/kernels/one_dnn_pooling`.
 bool UseOneDnnKernel(tensorflow::NodeDef* op);
 
-// Whether there is one.
+// Whether such an op exists.
 bool UsesOneDnnKernel(const tensorflow::NodeDef& node);
 
 // The stock op of a oneDNN op: `MatMul` for `_MklMatMul`. Other names are returned unchanged.

@@ -13,13 +13,13 @@ using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's ke
 
 constexpr char kMaxPoolGrad[] = "_MklNativeMaxPoolGrad";
 
-// How many windows there are along an axis.
+// The number of windows along an axis.
 int64_t Windows(int64_t size, int64_t window, int64_t stride, bool is_valid) {
   const int64_t places = is_valid ? size - window + 1 : size;
   return places <= 0 ? 0 : (places + stride - 1) / stride;
 }
 
-// The gradient of max-pooling reads a gradient, and a place of a maximum, for each window, however many there are.
+// The gradient of max-pooling reads a gradient and the position of a maximum for each window.
 class PoolShapes {
  public:
   Status Read(OpKernelConstruction* construction) {

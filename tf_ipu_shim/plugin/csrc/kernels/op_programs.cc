@@ -131,7 +131,7 @@ Status MakeOpProgram(OpKernelConstruction* construction, OpKernel** kernel) {
 
 namespace {
 
-// Whether there is a float16 kernel already: a TensorFlow may have one for the CPU.
+// Whether a float16 kernel exists already: some TensorFlow versions have one for the CPU.
 bool HasKernel(const std::string& op) {
   const KernelList registered = GetRegisteredKernelsForOp(op);  // a copy, which the loop's range would not keep
   for (const KernelDef& kernel : registered.kernel()) {

@@ -12,7 +12,7 @@
 
 namespace tf_ipu_shim {
 
-// Bits that say what is recorded of a device's uncompiled ops.
+// Bits that select the records of a device's uncompiled ops.
 constexpr uint8_t kTracePlainOps = 1;    // they make events
 constexpr uint8_t kProfilePlainOps = 2;  // they are profiled, see `programs/plain_programs.h`
 

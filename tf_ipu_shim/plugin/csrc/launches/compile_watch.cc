@@ -76,7 +76,7 @@ void CompileWatch::ShowBar() {
   try {
     bar_ = std::make_unique<ProgressBar>(module_, start_micros_, static_cast<int>(compiled_.size()) + 1, Done());
   } catch (const std::exception&) {
-    // The system gives no thread: the program compiles without a bar.
+    // The system cannot start a thread: the program compiles without a progress bar.
   }
 }
 
@@ -88,7 +88,7 @@ void CompileWatch::EndBar(bool succeeded) {
   for (auto& launch : compiled_) launch.second = false;  // a launch that failed may not have been compiled
 }
 
-// A launch that runs again shows that the program is in a loop, all of whose launches are compiled.
+// A launch that runs again shows that the program is in a loop whose launches are all compiled.
 void CompileWatch::LaunchBegins(const std::string& function) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (compiled_[function]) LogCompilation();

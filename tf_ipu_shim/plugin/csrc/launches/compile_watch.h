@@ -30,7 +30,7 @@ class CompileWatch : public std::enable_shared_from_this<CompileWatch> {
   // Called before and after the run. When the run ends, compilation is over: branches not taken are not waited for.
   void ShowBar();
   void EndBar(bool succeeded);
-  // After the first run that succeeds: what it compiled after the log line, and how long the run took.
+  // After the first successful run: the launches that it compiled after the log line, and the run's duration.
   void LogRun();
 
   void LaunchBegins(const std::string& function);

@@ -29,8 +29,8 @@ constexpr char kText[] = "HloModule ";
 
 using Released = std::unique_ptr<tensorflow::TensorHandle, void (*)(tensorflow::TensorHandle*)>;
 
-// The arguments as Python tells them, one after the other: type, whether it is a variable, rank, dimensions. The context
-// has the variables for as long as this lives, by name: in TensorFlow 2.15 only a variable's name leads to it.
+// The arguments as Python encodes them, in sequence: type, whether it is a variable, rank, dimensions. The context has
+// the variables for as long as this lives, by name: in TensorFlow 2.15 only a variable's name leads to it.
 class Arguments {
  public:
   explicit Arguments(tensorflow::Device* device) : device_(device), manager_(device->resource_manager()) {}

@@ -42,7 +42,7 @@ struct JumpTable {
     }
   }
 
-  // The offset in the library of the entry that calls a function; 0 where there is none.
+  // The offset in the library of the entry that calls a function; 0 if it has none.
   ElfW(Addr) FindEntry(const char* name) const {
     if (first == nullptr || symbols == nullptr || names == nullptr) return 0;
     for (const ElfW(Rela)* entry = first; entry < first + bytes / sizeof(ElfW(Rela)); ++entry) {

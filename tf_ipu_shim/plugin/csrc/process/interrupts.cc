@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kGraceMillis = 100;
 constexpr char kInterruptedMessage[] = " was interrupted by Ctrl-C. The program has ended; run it again.";
 
-// Those that handled the signal before are kept for good: a handler may run in any thread, at any time.
+// Earlier signal handlers are never freed: a handler may run in any thread at any time.
 std::atomic<const struct sigaction*> handled_before{nullptr};
 std::atomic<void (*)()> set_interrupt{nullptr};  // PyErr_SetInterrupt
 std::atomic<bool> knows_main_thread{false};

@@ -12,7 +12,7 @@
 
 namespace tf_ipu_shim {
 
-// The time of a Ctrl-C that Python has not handled yet, in milliseconds of the steady clock; 0 if there is none.
+// The time of a Ctrl-C that Python has not handled yet, in milliseconds of the steady clock; 0 if none is pending.
 extern std::atomic<int64_t> interrupted_at;
 bool IsOverdue(int64_t since);
 
@@ -30,7 +30,7 @@ bool IsInterruptedError(const tensorflow::Status& error);
 // the call, not where the script waits.
 tensorflow::Status CheckPythonInterrupt();
 
-// What Python's functions return for a KeyboardInterrupt, which may not cross into C++.
+// The code that Python's functions return for a KeyboardInterrupt, which must not cross into C++.
 inline constexpr int32_t kKeyboardInterrupt = -1;
 // Has Python raise it again, when the script has its thread back.
 tensorflow::Status RaiseInterruptAgain(const std::string& where);

@@ -95,7 +95,7 @@ void ipu_answer(LoweringCall* call, const char* bytes, int64_t size) {
   call->answer.assign(bytes, static_cast<size_t>(size));
 }
 
-// Tells a call which eager context there is.
+// Passes the current eager context to a call.
 void ipu_tell_context(LoweringCall* call, void* context) {
   tensorflow::ImmediateExecutionContext* const eager = tensorflow::unwrap(static_cast<TFE_Context*>(context));
   call->in_eager_context = eager->FuncLibDef() == LibraryOf(call->runtime);

@@ -10,7 +10,7 @@
 namespace tf_ipu_shim {
 namespace {
 
-// "Compiled cluster using XLA!", once a process, goes past TF_CPP_MIN_LOG_LEVEL on 2.15.1. The driver's log has a line
+// "Compiled cluster using XLA!", once a process, ignores TF_CPP_MIN_LOG_LEVEL on 2.15.1. The driver's log has a line
 // for each program, also for those that XLA does not compile.
 void SuppressCompilationNotice() {
   if (&compilation_announced != nullptr) absl::call_once(compilation_announced, [] {});

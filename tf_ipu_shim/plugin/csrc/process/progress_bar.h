@@ -9,7 +9,7 @@
 
 namespace tf_ipu_shim {
 
-// Draws from construction to destruction, ten times a second so that the time shown goes on.
+// Draws from construction to destruction, ten times a second, so that the displayed time advances.
 class ProgressBar {
  public:
   // `start_micros`: when the compilation began. `steps`: of how many steps it consists, of which `done` are done.

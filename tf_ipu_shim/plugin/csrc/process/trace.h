@@ -24,7 +24,7 @@ void RecordEvent(const TraceEvent& event, int64_t micros, std::optional<int64_t>
 // Removes and returns all stored events, oldest first.
 std::vector<std::string> TakeEvents();
 
-// The events of a program, and how often it has run: counted, and guarded, by the trace of its device.
+// The events of a program and its run count, which the trace of its device updates and guards.
 struct TracedEvents : ProgramEvents {
   explicit TracedEvents(ProgramEvents events) : ProgramEvents(std::move(events)) {}
   mutable int64_t executed = 0;

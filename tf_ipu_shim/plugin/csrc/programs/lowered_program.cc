@@ -222,7 +222,7 @@ void LoweredProgram::FinishRun(OpKernelContext* context, const IpuDevice& device
     RecordEvent(events_->compile_end, compiled, first_run->compile_micros());
     if (events_->transfers.has_value()) engine.Load(events_, variables, compiled);
   }
-  // A result that shares a variable's memory, as kernels can give, would pass for the variable when the host reads it.
+  // A kernel's result may share a variable's memory, and would be mistaken for the variable when the host reads it.
   if (events_->transfers.has_value()) CountOwnedResults(context, device, variables);
   engine.OnProgramEnd(events_, variables, BuffersOf(context, events_->written), NowMicros());
 }

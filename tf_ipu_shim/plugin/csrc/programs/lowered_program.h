@@ -23,9 +23,8 @@
 
 namespace tf_ipu_shim {
 
-// A session on a server drops its graphs, and the function library of each, in any order, and the kernels that they share
-// with the last: a kernel that calls functions would then give its handles back to a library that is gone. There it is
-// kept until the process ends.
+// A session on a server drops its graphs, their function libraries and the shared kernels in any order: a kernel that
+// calls functions would then return its handles to a deleted library. There it is kept until the process ends.
 class KernelDeleter {
  public:
   KernelDeleter() = default;
@@ -49,7 +48,7 @@ class LoweredProgram {
   // Whether it was lowered for this configuration and these argument shapes; XLA programs have fixed shapes.
   bool Fits(tensorflow::OpKernelContext* context, int64_t epoch) const;
 
-  // A variable is created on the TensorFlow device, before anybody knows which chip will use it. When the program is
+  // A variable is created on the TensorFlow device, before it is known which chip will use it. When the program is
   // loaded its value moves to that chip's memory, as weights are uploaded to the real one.
   tensorflow::Status MoveVariablesToChips(tensorflow::OpKernelContext* context, const IpuDevice& device);
 
@@ -67,7 +66,7 @@ class LoweredProgram {
   std::shared_ptr<CompileWatch> PrepareRun(tensorflow::OpKernelContext* context, const IpuDevice& device);
   void FinishRun(tensorflow::OpKernelContext* context, const IpuDevice& device,
                  const std::shared_ptr<CompileWatch>& first_run, int64_t start_micros);
-  // The time where runs are logged, else 0: what `FinishRun` takes.
+  // The time if runs are logged, else 0: the argument of `FinishRun`.
   int64_t StartTime() const { return run_log_.StartTime(); }
 
   // Starts a run when no other is in flight, or at once if the program has neither replicas nor feeds. `Leave` ends it.

@@ -15,7 +15,8 @@ std::atomic<LowerFunction> lower_function{nullptr};
 template <typename Functions>
 Status AddAll(tensorflow::FunctionLibraryRuntime* runtime, const Functions& functions) {
   tensorflow::FunctionLibraryDefinition* const library = LibraryOf(runtime);
-  // Their names are used once in a process, so what is known already is the same; another function is an error.
+  // Names are used once in a process, so a known name means the same function; another function of that name is an
+  // error.
   for (const tensorflow::FunctionDef& function : functions) TF_RETURN_IF_ERROR(library->AddFunctionDef(function));
   return tensorflow::OkStatus();
 }

@@ -119,7 +119,7 @@ const void* BufferOf(Var& variable) {
   return variable.is_initialized ? variable.tensor()->data() : nullptr;
 }
 
-// Of some of a program's arguments, before the step or after it.
+// The values of some of a program's arguments, before or after the step.
 EngineTrace::Buffers BuffersOf(const PlainStep& step, const ProfiledOps& ops, const std::vector<int32_t>& arguments,
                                bool before) {
   EngineTrace::Buffers buffers;
@@ -161,7 +161,7 @@ void ProfilePlainStep(const PlainStep& step) {
                       BuffersOf(step, *known, events.written, false), now);
 }
 
-// TensorFlow drops what a step keeps when the step has ended, in the thread that runs the session.
+// When the step ends, TensorFlow drops the step's resources in the thread that runs the session.
 class StepEndNotifier : public ResourceBase {
  public:
   explicit StepEndNotifier(PlainStepKey key) : key_(key) {}
@@ -194,7 +194,7 @@ std::shared_ptr<PlainStep> PlainStepOf(const OpKernel& kernel, OpKernelContext* 
   if (known == registry.programs.end()) return nullptr;
   const auto op = known->second->ops.find(kernel.name());
   if (op == known->second->ops.end()) return nullptr;
-  // An op without a kernel has that of a program, see `kernels/op_programs.h`.
+  // An op without a kernel uses the kernel of a program: see `kernels/op_programs.h`.
   if (op->second != WithoutOneDnnPrefix(kernel.def().op()) && kernel.def().op() != "IpuProgram") return nullptr;
   std::shared_ptr<PlainStep>& step = registry.steps[key];
   if (step == nullptr) {

@@ -122,7 +122,7 @@ class IpuProgramOp : public AsyncOpKernel {
     ++CountersOf(device.ordinal()).programs_run;
     std::shared_ptr<CompileWatch> first_run = program.PrepareRun(context, device);
     const int64_t start_micros = program.StartTime();
-    // The program takes over this op's context: its inputs in another order, the same outputs.
+    // The program reuses this op's context: its inputs in another order, the same outputs.
     OpKernelContext::Params* const params = context->params();
     if (reordered != nullptr) {
       params->inputs = reordered->values;
@@ -130,13 +130,13 @@ class IpuProgramOp : public AsyncOpKernel {
     }
     OpKernel* const kernel = program.kernel();
     params->op_kernel = kernel;
-    // A program that fails cancels what is left of it. Were that the step's own manager, TensorFlow would take the
-    // error for a consequence of the cancellation and drop it.
+    // A program that fails cancels its remaining ops. Were that the step's own manager, TensorFlow would take the error
+    // for a consequence of the cancellation and drop it.
     CancellationManager* const outer = params->cancellation_manager;
     auto* const inner = new CancellationManager(outer);
     params->cancellation_manager = inner;
-    // TensorFlow's executor for one thread is begun on this one by 2.15.1, and on one of the runner's by 2.21.0, which
-    // takes as long as a short program.
+    // TensorFlow 2.15.1 starts the single-threaded executor on this thread. 2.21.0 starts it on a thread of the runner,
+    // which takes as long as a short program.
     static auto* const run_here = new std::function<void(std::function<void()>)>(
         [](const std::function<void()>& work) { work(); });
     std::function<void(std::function<void()>)>* const runner = params->runner;
@@ -211,7 +211,7 @@ class IpuProgramOp : public AsyncOpKernel {
     return OkStatus();
   }
 
-  // What Graphcore's driver gives where programs are only compiled ahead of time.
+  // The results of Graphcore's driver if programs are only compiled ahead of time.
   Status OutputZeros(OpKernelContext* context, const LoweredProgram& program) {
     const std::vector<TensorShapeProto>& known = program.result_shapes();
     for (int i = 0; i < num_outputs(); ++i) {
@@ -240,7 +240,7 @@ class IpuProgramOp : public AsyncOpKernel {
   int64_t device_ordinal_ = -1;
   bool single_op_ = false;
   mutex mutex_;
-  // Kept until the op goes: once a run calls `done` the session may be gone, and a kernel must not outlive it.
+  // Kept until the op is deleted: once a run calls `done` the session may be gone, and a kernel must not outlive it.
   std::vector<Program> programs_ TF_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// The request to lower a program: the traced function, and what is known of its arguments when it runs.
+// The request to lower a program: the traced function, and the known properties of its arguments at run time.
 #pragma once
 
 #include "protocol/program_messages.h"

@@ -8,16 +8,16 @@
 
 namespace tf_ipu_shim {
 
-// Where the program's own variables are kept, and a name that none of them has.
+// The container of the program's own variables, and an unused name.
 inline constexpr char kVariableContainer[] = "ipu_programs";
 std::string NewVariableName();
 
-// The variable behind an input, also one that was made on another device than the program's.
+// The variable behind an input, even if it was created on another device than the program's.
 tensorflow::Status FindVariable(tensorflow::OpKernelContext* context, int input,
                                 tensorflow::core::RefCountPtr<tensorflow::Var>* variable);
 
-// A further name, on the program's device, for a variable that a script made outside the IPU's scope, such as an
-// optimizer's step. All memory is the host's here: only the name of its device keeps XLA from using it.
+// An alias on the program's device for a variable that a script created outside the IPU's scope, such as an optimizer's
+// step. All memory is the host's here: only the name of its device keeps XLA from using it.
 class VariableAlias {
  public:
   ~VariableAlias();

@@ -17,7 +17,7 @@ int64_t RunLog::StartTime() const {
   return path_.empty() || left_.load(std::memory_order_relaxed) <= 0 ? 0 : NowMicros();
 }
 
-// A line is written at once, so that what reads the file sees whole ones.
+// Each line is written at once, so that readers of the file see only whole lines.
 void RunLog::Add(int64_t start_micros) {
   if (path_.empty() || left_.fetch_sub(1) <= 0) return;
   const std::string line = std::to_string(start_micros) + " " + std::to_string(NowMicros()) + "\n";

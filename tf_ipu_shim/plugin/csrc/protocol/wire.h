@@ -276,7 +276,7 @@ bool ReadFields(WireCursor from, Message* message, std::string* problem) {
   return true;
 }
 
-// Appends all fields that are not what a field is that was never set.
+// Appends all fields whose value differs from the default.
 class FieldWriter {
  public:
   explicit FieldWriter(std::string* bytes) : bytes_(bytes) {}

@@ -71,7 +71,7 @@ REGISTER_OP("IpuCollective")
     // Replicas whose values go together: only of this instance, or counted over all.
     .Attr("group_size: int >= 1")
     .Attr("shards: int >= 1")
-    // Of the job, if replicas of several instances go together; and what they call this collective.
+    // The number of the job's replicas, if replicas of several instances take part, and their name of this collective.
     .Attr("instances: int >= 1 = 1")
     .Attr("instance: int >= 0 = 0")
     .Attr("among_instances: string = ''")
@@ -94,7 +94,7 @@ Status AddReplicas(int64_t replicas, TensorShape* shape) {
   return shape->InsertDimWithStatus(0, replicas);
 }
 
-// Outside replicated programs there is one replica.
+// Outside replicated programs the number of replicas is one.
 template <int32_t kValue>
 class ReplicaConstantOp : public OpKernel {
  public:
@@ -184,10 +184,10 @@ class CollectiveOp : public AsyncOpKernel {
     ReplicaRendezvous::Participant participant{context, std::move(done), manager->get_cancellation_token(), name(), {}};
     std::unique_ptr<ReplicaRendezvous> complete =
         ReplicaRendezvousManager::Get().Join(key, place, participants_, std::move(participant));
-    // Where others are waited for, one of them may have ended the step by now, and this object may be gone.
+    // While this replica waited for others, one of them may have ended the step and deleted this object.
     if (complete == nullptr) return;
     if (instances_ == 1) return Finish(*complete);
-    // Waiting for other instances has a separate thread: the few that run ops may all be needed until they come.
+    // Waiting for other instances uses a separate thread: the few threads that run ops may all be needed until then.
     std::shared_ptr<ReplicaRendezvous> rendezvous = std::move(complete);
     Env::Default()->SchedClosure([this, rendezvous] { Finish(*rendezvous); });
   }
@@ -225,7 +225,7 @@ class CollectiveOp : public AsyncOpKernel {
                                      " from replica 0 of its group and ", other.shape().DebugString(), " from replica ",
                                      place, ". All replicas have to bring the same shape.");
     }
-    // In the order of the replicas: every run gives the same bits.
+    // In the order of the replicas, so every run has the same bits.
     if (instances_ > 1) return CombineInstances(rendezvous, results);
     OpKernelContext* const home = rendezvous.participants[0].context;
     Tensor shared;
@@ -243,7 +243,8 @@ class CollectiveOp : public AsyncOpKernel {
     return Sum(context, rendezvous, results);
   }
 
-  // All instances get all values, and each makes the results of its own replicas: the same bits as one instance would.
+  // All instances receive all values, and each computes the results of its own replicas: the same bits as in one
+  // instance.
   Status CombineInstances(const ReplicaRendezvous& rendezvous, std::vector<Tensor>* results) {
     const Tensor& first = rendezvous.participants[0].context->input(0);
     if (!DataTypeCanUseMemcpy(first.dtype())) {
@@ -293,8 +294,8 @@ class CollectiveOp : public AsyncOpKernel {
     return Add(context, given, {*result});
   }
 
-  // Each in the place of what its replica has brought, where nobody else needs that: ops behind it then work in place,
-  // too, and no memory is asked for. Where somebody does, in memory that those share.
+  // Each result overwrites its replica's input if nothing else uses it: later ops then also work in place, and no
+  // memory is allocated. Where somebody does, in memory that those share.
   static Status Sum(OpKernelContext* context, const ReplicaRendezvous& rendezvous, std::vector<Tensor>* results) {
     std::vector<Tensor> distinct;
     std::vector<size_t> which;

@@ -41,7 +41,7 @@ std::unique_ptr<ReplicaRendezvous> ReplicaRendezvousManager::Join(const Key& key
       is_watched_ = true;
       std::thread([this] { Watch(); }).detach();
     }
-    // Under the lock: without it the last replica may come now, the step end, and the manager be gone. The manager
+    // Holds the lock: otherwise the last replica could arrive now, end the step and delete the manager. The manager
     // holds no lock when it calls back.
     if (manager->RegisterCallback(token, [this, key, place, token] { Cancel(key, place, token); })) return nullptr;
   }

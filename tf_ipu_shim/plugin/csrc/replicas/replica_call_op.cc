@@ -28,7 +28,7 @@ REGISTER_OP("IpuReplicaCall")
     .Attr("config: string = ''")
     .Attr("config_proto: string = ''")
     .Attr("executor_type: string = ''")
-    // Which replica of which program.
+    // The replica's index and its program.
     .Attr("run_group: string = ''")
     .Attr("replica: int >= 0 = 0")
     .SetIsStateful()

@@ -1,6 +1,6 @@
-// Compares what `tf_private` declares by hand with the TensorFlow that the plugin was built for: sizes of objects and of
-// tables of virtual functions, names of types, and the answers of functions whose arguments have a layout of their own.
-// `check_main.cc` asks when the plugin is built, in a separate process: a wrong layout may end it.
+// Compares the declarations of `tf_private` with the TensorFlow that the plugin was built for: sizes of objects and
+// virtual tables, names of types, and results of functions whose arguments have a private layout. `check_main.cc` asks
+// when the plugin is built, in a separate process: a wrong layout may end it.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -134,7 +134,7 @@ std::string CheckFunctionBodies(tf::EagerContext* context) {
                  static_cast<int64_t>(constants.size()), "1, its second argument");
 }
 
-// The shape of each argument is at its own place of an array, whose stride is the size of `ArgShapeAndDType`.
+// The shape of each argument is at its position in an array, whose stride is the size of `ArgShapeAndDType`.
 std::string CheckCompilerIr(TFE_Context* context) {
   tf::FunctionDefLibrary library;
   *library.add_function() = Second();
@@ -176,7 +176,7 @@ std::string Check(SizeOf size_of) {
 }  // namespace private_symbols
 }  // namespace tf_ipu_shim
 
-// Null, or what of TensorFlow is not as it is declared here.
+// Returns a description of the first difference between TensorFlow and its declaration here, or null.
 extern "C" const char* ipu_check_tensorflow(size_t (*size_of)(const void*)) {
   static std::string problem;
   problem = tf_ipu_shim::private_symbols::Check(size_of);

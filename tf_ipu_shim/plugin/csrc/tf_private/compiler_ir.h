@@ -9,8 +9,9 @@
 
 namespace tensorflow {
 
-// Declared in no header that the wheels bring (tensorflow/compiler/jit/get_compiler_ir.h); they export the symbol.
-// Checked on 2.15.1 and 2.21.0; `check.cc` asks for the form of a function whose arguments have two shapes.
+// TensorFlow's wheels export the symbol, but contain no header that declares it
+// (tensorflow/compiler/jit/get_compiler_ir.h). Checked on 2.15.1 and 2.21.0; `check.cc` asks for the form of a function
+// whose arguments have two shapes.
 enum class IrExportStage : int;
 
 struct ArgShapeAndDType {

@@ -8,7 +8,7 @@ namespace data {
 
 class DatasetBase;
 
-// Of tensorflow/core/framework/dataset.h, which takes long to read.
+// From tensorflow/core/framework/dataset.h, which is slow to compile.
 Status StoreDatasetInVariantTensor(DatasetBase* dataset, Tensor* tensor);
 
 namespace {

@@ -1,4 +1,4 @@
-// Which arguments of a function XLA must know while it compiles.
+// The arguments of a function that XLA must know at compile time.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace tensorflow {
 
-// Exported by TensorFlow; its own header needs MLIR headers that the wheel leaves out. Checked on 2.15.1 and 2.21.0.
+// TensorFlow exports it; its header includes MLIR headers that the wheel leaves out. Checked on 2.15.1 and 2.21.0.
 Status GetBodyAndConstantsAndResources(FunctionLibraryRuntime* runtime, const NameAttrList& function,
                                        const FunctionBody** body, std::vector<int>* constants,
                                        std::vector<int>* resources);

@@ -51,7 +51,7 @@ bool FindFunction(void* handle, const char* name, Function* function) {
   return *function != nullptr;
 }
 
-// With the mutex held.
+// Requires the mutex.
 Status LoadBridge() {
   if (loaded_bridge != nullptr) return tensorflow::OkStatus();
   if (bridge_path->empty()) {
@@ -86,13 +86,13 @@ std::string FieldOf(const std::string& call, int index) {
   }
 }
 
-// With the mutex held.
+// Requires the mutex.
 void Forget(BuiltOps* ops, BuiltOps::iterator op) {
   loaded_bridge->forget(op->first.data(), op->first.size());
   ops->erase(op);
 }
 
-// With the mutex held: drops the eager op that ran longest ago.
+// Requires the mutex. Drops the eager op that ran longest ago.
 void MakeRoom(BuiltOps* ops) {
   if (ops->size() <= kept_eager_ops) return;
   Forget(ops, std::min_element(ops->begin(), ops->end(), [](const auto& a, const auto& b) {

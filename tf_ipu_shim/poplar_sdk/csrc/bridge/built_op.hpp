@@ -31,7 +31,7 @@ class BuiltOp {
   void run(const void* const* inputs, void* const* outputs);
 
  private:
-  // One at a time, it runs the op in memory of its own, which keeps the state of the op between runs.
+  // Runs the op, one call at a time, in separate memory that keeps the op's state between runs.
   std::unique_ptr<poplar::Engine> takeEngine();
   void runIn(poplar::Engine& engine, const void* const* inputs, void* const* outputs) const;
   void addInputs(const UserLibrary& library);

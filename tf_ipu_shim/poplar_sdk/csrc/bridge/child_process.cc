@@ -22,7 +22,7 @@ bool isChecked() {
   return value != nullptr && *value != '\0' && std::string(value) != "0";
 }
 
-// The end of what a child has printed.
+// The last lines that a child process printed.
 std::string printedBy(int file) {
   const off_t size = lseek(file, 0, SEEK_END);
   const off_t begin = size > static_cast<off_t>(shown_bytes) ? size - static_cast<off_t>(shown_bytes) : 0;

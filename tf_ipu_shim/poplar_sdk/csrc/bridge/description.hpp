@@ -1,4 +1,4 @@
-// What a user's op needs on the tiles, and the cycles that it takes.
+// The memory of a user's op on the tiles, and its cycles.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_DESCRIPTION_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_DESCRIPTION_HPP_
 

@@ -16,7 +16,7 @@ class Failure : public std::runtime_error {
   const Code code;
 };
 
-// Calls a user's code; what it throws becomes a Failure that begins with `what` ("Build of libadd.so").
+// Calls a user's code; an exception becomes a Failure that begins with `what` ("Build of libadd.so").
 void callUser(const std::string& what, const std::function<void()>& call);
 
 // A C++ name as it is written.

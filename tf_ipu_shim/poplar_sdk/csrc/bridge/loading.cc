@@ -45,7 +45,7 @@ std::string explain(const std::string& path, const std::string& error) {
   return path + " cannot be loaded: " + error + ". Compile it again for this machine.";
 }
 
-// A copy of a file under another name, which the dynamic linker takes for another library.
+// Copies a file to another name, because the dynamic linker loads each file name once.
 std::string copyInMemory(const std::string& path) {
   const int file = memfd_create(std::filesystem::path(path).filename().c_str(), 0);
   const std::string name = "/proc/self/fd/" + std::to_string(file);

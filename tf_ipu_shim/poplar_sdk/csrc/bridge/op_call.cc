@@ -33,7 +33,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// By TensorFlow's `DataType`.
+// Indexed by TensorFlow's `DataType`.
 poplar::Type typeOf(int kind) {
   switch (kind) {
     case 1: return poplar::FLOAT;

@@ -29,11 +29,11 @@ class UserLibrary {
   int apiLevel() const { return api_level_; }
   const std::string& path() const { return path_; }
 
-  // Throws a Failure if there is no function that builds the op.
+  // Throws a Failure if no function builds the op.
   void require(const OpCall& call) const;
-  // What `Build_metadata` returns; defaults without such a function.
+  // The result of `Build_metadata`, or defaults if the library does not have it.
   Metadata metadata(const OpCall& call) const;
-  // What `Build_allocator` returns for an operand; an invalid tensor without such a function.
+  // The result of `Build_allocator` for an operand, or an invalid tensor if the library does not have it.
   poplar::Tensor allocate(const OpCall& call, poplar::Graph& graph, unsigned operand) const;
   // Calls `Build`, or `Build_grad`.
   poplar::program::Program build(const OpCall& call, poplar::Graph& graph, const std::vector<poplar::Tensor>& inputs,

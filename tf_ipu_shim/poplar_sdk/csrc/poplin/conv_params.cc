@@ -21,7 +21,7 @@ unsigned transformedSize(unsigned truncated, const ConvParams::InputTransform &t
   return getDilatedSize(truncated, transform.dilation[dim]) + transform.paddingLower[dim] + transform.paddingUpper[dim];
 }
 
-// The element of a transformed input or kernel that an index was before, ~0u if it is padding or dilation.
+// Maps an index to the element of the transformed input or kernel; ~0u for padding or dilation.
 unsigned indexBefore(unsigned index, unsigned truncated, const ConvParams::InputTransform &transform, unsigned dim) {
   if (transform.flip[dim]) index = transformedSize(truncated, transform, dim) - 1 - index;
   if (index < transform.paddingLower[dim]) return ~0u;

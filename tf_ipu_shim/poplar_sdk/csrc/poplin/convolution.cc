@@ -1,4 +1,4 @@
-// Convolutions as products of the weights with the columns that they meet.
+// Convolutions as matmuls of the weights with columns of the input.
 #include <numeric>
 #include <poplin/ConvUtil.hpp>
 #include <poplin/Convolution.hpp>
@@ -41,7 +41,7 @@ void checkShape(const char *what, const Tensor &tensor, const Shape &shape) {
          "Pass tensors that fit the ConvParams");
 }
 
-// For each dimension the input's index that an output's and a kernel's index meet, ~0u for padding.
+// For each dimension, the input index for an output and a kernel index; ~0u for padding.
 class Meetings {
  public:
   explicit Meetings(const ConvParams &params) : params_(params), output_(params.getOutputFieldShape()) {

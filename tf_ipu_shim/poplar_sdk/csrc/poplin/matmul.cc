@@ -132,7 +132,7 @@ PRODUCTS(matMul, 2)
 PRODUCTS(matMulGrouped, 3)
 #undef PRODUCTS
 
-// The functions that create a tensor of a product, of two types or of one.
+// Functions that create an operand of a matmul, for one data type or two.
 #define CREATE_FOR_PRODUCT(name, TYPE, SHAPE)                                                                      \
   Tensor name(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &outputType,                 \
               const Shape &aShape, const Shape &bShape, const poplar::DebugContext &debugContext,                  \

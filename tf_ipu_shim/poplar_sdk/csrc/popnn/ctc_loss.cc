@@ -19,7 +19,7 @@ double logAdd(double a, double b) {
   return high == NONE ? NONE : high + std::log1p(std::exp(low - high));
 }
 
-// The sizes of the data, and what the options choose.
+// The sizes of the data, and the values of the options.
 struct Losses {
   std::size_t steps, batch, classes, longest;
   std::uint32_t blank;
@@ -82,7 +82,7 @@ class Paths {
     }
   }
 
-  // The sum over what follows place i of a step.
+  // The sum over the successors of position i in a step.
   double sumAfter(const std::vector<double> &after, std::size_t step, std::size_t i) const {
     const auto size = symbols_.size();
     double sum = after[i] + log(step + 1, symbols_[i]);

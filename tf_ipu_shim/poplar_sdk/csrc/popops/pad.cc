@@ -15,7 +15,7 @@ using poplar::Tensor;
 using poputil::detail::fail;
 using Paddings = std::vector<std::ptrdiff_t>;
 
-// Cuts off what negative paddings take.
+// Cuts off the elements that negative paddings remove.
 Tensor cut(const Tensor &t, std::ptrdiff_t lower, std::ptrdiff_t upper, unsigned dim) {
   const auto size = static_cast<std::ptrdiff_t>(t.dim(dim));
   const auto begin = std::max<std::ptrdiff_t>(-lower, 0), end = size - std::max<std::ptrdiff_t>(-upper, 0);

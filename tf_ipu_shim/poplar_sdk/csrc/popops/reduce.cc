@@ -26,7 +26,7 @@ double logAdd(double a, double b) {
   return std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
 }
 
-// One operation on elements of type T: the type in which it accumulates, and what it adds to it.
+// A reduction of elements of type T: the accumulation type, and the function.
 template <Operation OP, class T>
 struct Accumulation {
   using Value = Arithmetic<T>;

@@ -49,7 +49,7 @@ void checkType(const poplar::Type &type, bool integers) {
          (integers ? ", half or int" : " or half"), "Cast the result");
 }
 
-// Adds what draws each element of `out` by `draw`, given its stream.
+// Adds a program that draws each element of `out` by `draw`, given its stream.
 template <class Draw>
 void addDraws(poplar::Graph &graph, const Tensor *seed, std::uint32_t modifier, const Tensor &out, Sequence &prog,
               const poplar::DebugContext &debugContext, Draw draw) {

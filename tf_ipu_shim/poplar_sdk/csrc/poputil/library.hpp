@@ -1,4 +1,4 @@
-// What the sources of the libraries use: kernels, options, and short names for both.
+// Shared by the sources of the libraries: kernels, options, and short names for both.
 #ifndef tf_ipu_shim_poputil_library_hpp
 #define tf_ipu_shim_poputil_library_hpp
 

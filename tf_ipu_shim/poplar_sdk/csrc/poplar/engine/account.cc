@@ -224,7 +224,7 @@ class Walker {
     for (const Tensor& input : step.inputs) added.exchange_bytes += exchangedBytes(input, step, elements);
   }
 
-  // Of an input: those that lie elsewhere than the output's element, or than the only tile that computes.
+  // For an input: elements on another tile than the output's element, or than the only tile that computes.
   std::uint64_t exchangedBytes(const Tensor& input, const KernelStep& step,
                                const std::map<unsigned, std::size_t>& computing) {
     const auto parts = partsOf(graph_, input);

@@ -204,7 +204,7 @@ class Compiler {
   std::shared_ptr<T> make() {
     return std::make_shared<T>();
   }
-  // Whether a step takes cycles itself.
+  // Whether a step itself costs cycles.
   static bool isLeaf(const Node& node) {
     return std::holds_alternative<ExecuteStep>(node.step) || std::holds_alternative<CopyStep>(node.step) ||
            std::holds_alternative<KernelStep>(node.step);

@@ -23,7 +23,7 @@ void checkMapped(const GraphState& graph, const View& view, const std::string& u
 
 namespace {
 
-// A span that some vertex writes, and by whom.
+// A span that a vertex writes, and the vertex.
 struct Write {
   Span span;
   unsigned vertex;
@@ -52,7 +52,7 @@ std::vector<View> rowsOf(const Field& field, const FieldState& state, const std:
   return rows;
 }
 
-// Writes by where they begin, to find those that meet a span.
+// Writes sorted by their begin, to find those that overlap a span.
 class WriteIndex {
  public:
   explicit WriteIndex(std::vector<Write> writes) : writes_(std::move(writes)) {
@@ -89,7 +89,7 @@ class Planner {
   }
 
  private:
-  // Checks what the vertex has; its constants come to its tile.
+  // Checks the vertex's fields; its constants are copied to its tile.
   void prepare(VertexState& vertex) {
     const std::string text = vertexText(vertex, set_);
     if (!vertex.tile)

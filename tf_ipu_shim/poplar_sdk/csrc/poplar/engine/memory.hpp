@@ -16,7 +16,7 @@ struct Memory {
   char* at(Address address, std::size_t size) const { return bases[variableOf(address)] + indexOf(address) * size; }
 };
 
-// Elements at equal distances in two places.
+// A strided copy: elements at equal distances in the source and the destination.
 struct Move {
   Address from, to;  // an address, or an element of a buffer
   std::int64_t count, from_step, to_step;

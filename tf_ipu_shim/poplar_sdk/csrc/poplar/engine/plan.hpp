@@ -1,4 +1,4 @@
-// Compiled programs: steps that know the addresses of what they read and write.
+// Compiled programs: steps with the addresses that they read and write.
 #ifndef poplar_csrc_plan_hpp
 #define poplar_csrc_plan_hpp
 
@@ -59,12 +59,12 @@ struct Compiled {
 
 std::shared_ptr<const Compiled> compileProgram(const Graph& graph, ArrayRef<Program> programs);
 
-// The modelled cycles of one step, without what repeats it.
+// The modelled cycles of one step, without its repetitions.
 std::uint64_t cyclesOf(const GraphState& graph, const Program& step);
 
 // Checks the vertices of a compute set and finds their memory.
 std::unique_ptr<ComputeSetPlan> planComputeSet(GraphState& graph, unsigned id);
-// Throws invalid_tile_mapping if an element of the view lies on no tile.
+// Throws invalid_tile_mapping if an element of the view is not mapped to a tile.
 void checkMapped(const GraphState& graph, const View& view, const std::string& user);
 
 }  // namespace poplar::detail

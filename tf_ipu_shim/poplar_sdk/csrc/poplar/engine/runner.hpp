@@ -17,7 +17,7 @@
 
 namespace poplar::detail {
 
-// Zeroed memory of its own pages: what is never touched costs nothing.
+// Zeroed memory in separate pages: untouched pages cost nothing.
 class Pages {
  public:
   explicit Pages(std::size_t bytes);

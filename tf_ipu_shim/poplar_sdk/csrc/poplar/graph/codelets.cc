@@ -79,7 +79,7 @@ std::string popcCommand() {
   return "popc";  // on PATH
 }
 
-// Runs a command without a shell; returns its exit status and what it wrote.
+// Runs a command without a shell; returns its exit status and output.
 std::pair<int, std::string> runCommand(std::vector<std::string> words) {
   int ends[2];
   if (pipe(ends) != 0) throw graph_program_compilation_error(std::string("popc: no pipe: ") + std::strerror(errno));

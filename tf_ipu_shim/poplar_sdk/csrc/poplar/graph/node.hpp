@@ -1,4 +1,4 @@
-// What each step of a program does.
+// The kinds of steps in a program.
 #ifndef poplar_csrc_node_hpp
 #define poplar_csrc_node_hpp
 

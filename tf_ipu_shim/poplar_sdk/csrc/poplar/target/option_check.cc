@@ -71,7 +71,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-// Also finds a name whose group is missing or another.
+// Also finds a name with a missing or wrong group.
 std::size_t distanceOfNames(const std::string& given, const std::string& known) {
   const std::string part = known.substr(known.rfind('.') + 1);
   return std::min(distance(given, known), 1 + distance(given.substr(given.rfind('.') + 1), part));
@@ -102,7 +102,7 @@ void checkOptions(const char* where, const OptionFlags& options, ArrayRef<Option
       throw invalid_option("Unrecognised option '" + name + "' of " + where + ". " + advice(name, rows));
     const auto words = wordsOf(row->values);
     if (std::any_of(words.begin(), words.end(), [&](const std::string& word) { return takes(word, value); })) continue;
-    // The reason is that of the values which the option does not take, too.
+    // Values that the option refuses have the same reason.
     const bool one_value = words.size() == 1 && !isKind(words[0]) && row->without_effect;
     throw invalid_option(std::string(where) + ": option '" + name + "' has the value '" + value + "'; expected " +
                          (words.size() > 1 ? "one of: " : "") + row->values +

@@ -260,7 +260,7 @@ namespace {
 
 using Overlap = std::optional<std::pair<std::size_t, std::size_t>>;
 
-// Looks at each element of spans whose extents meet.
+// Compares the elements of overlapping spans.
 Overlap overlapOfElements(const std::vector<Span>& spans, const std::vector<std::size_t>& group) {
   std::vector<std::pair<Address, std::size_t>> elements;
   for (std::size_t which : group)

@@ -217,7 +217,7 @@ void runWeightUpdate(const GruLayer &layer, const KernelArguments &arguments) {
     const float *reset = kept.data() + (step * KEPT + RESET) * size;
     for (std::size_t place = 0; place != layer.units; ++place) {
       const float *gradients = gates.data() + (step * layer.units + place) * size;
-      // The candidate's weights meet the gated state, or their gradient is gated.
+      // The candidate's weights multiply the gated state, or their gradient is gated.
       const bool candidate = place == layer.place[CANDIDATE];
       for (std::size_t i = 0; i != size; ++i) {
         state[i] = candidate && !layer.reset_after ? reset[i] * before[i] : before[i];
