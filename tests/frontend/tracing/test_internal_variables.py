@@ -12,6 +12,7 @@ import tf_ipu_shim
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.gradients import accumulators, loss_scaling
 from tf_ipu_shim.frontend.ops import program_state
+from tf_ipu_shim.frontend.tracing import internal_variables
 
 v1 = tf.compat.v1
 # By descending names XLA would take the later one first.
@@ -30,9 +31,13 @@ def ran(program, fetch, runs=1):
 
 
 @pytest.mark.parametrize("scopes", [SCOPES, SCOPES[::-1]])
-def test_gradients_that_a_host_embedding_accumulates(ipus, way, scopes):
+def test_gradients_that_a_host_embedding_accumulates(ipus, way, scopes, monkeypatch):
     """Two gradients make an update: both rows of ones are subtracted at a rate of 1."""
     ipus(1)
+    marked, keeps_script_order = [], internal_variables.keeps_script_order
+    monkeypatch.setattr(
+        internal_variables, "keeps_script_order", lambda op: marked.append(keeps_script_order(op)) or marked[-1]
+    )
     spec = ipu.embedding_ops.HostEmbeddingSGDGAOptimizerSpec(1.0, accumulation_factor=2)
     tables = []
 
@@ -60,24 +65,27 @@ def test_gradients_that_a_host_embedding_accumulates(ipus, way, scopes):
             session.run(results)
         moved = before - session.run(table)
     np.testing.assert_allclose(moved, [[0, 0], [2, 2], [0, 0], [2, 2]], rtol=1e-5, atol=1e-6)
+    assert len(marked) >= 3  # the table, what is accumulated, and its count
+    assert all(marked)
 
 
 @pytest.mark.parametrize("scopes", [SCOPES, SCOPES[::-1]])
-def test_elements_of_an_infeed(ipus, way, scopes):
+def test_elements_of_an_iterator(ipus, way, scopes):
     ipus(1)
     with tf.Graph().as_default(), v1.Session() as session:
-        queue = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.range(1, 9).map(lambda x: tf.cast(x, tf.float32)))
+        dataset = tf.data.Dataset.range(1, 9).map(lambda x: tf.cast(x, tf.float32))
+        iterator = v1.data.make_initializable_iterator(dataset)
 
         def program():
             taken = []
             for scope in scopes:
                 with v1.name_scope(scope):
-                    taken.append(queue._dequeue() * 1.0)
+                    taken.append(iterator.get_next() * 1.0)
             return taken
 
         with ipu.scopes.ipu_scope("/device:IPU:0"):
             results = ipu.ipu_compiler.compile(program, [])
-        session.run(queue.initializer)
+        session.run(iterator.initializer)
         assert [session.run(results) for _ in range(2)] == [[1.0, 2.0], [3.0, 4.0]]
 
 

@@ -16,6 +16,7 @@ from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumul
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, PipelineStageOptions, RecomputationMode
 from tf_ipu_shim.frontend.validation import booleans, loop_counts
 from tf_ipu_shim.frontend.validation.counts import check_integer
+from tf_ipu_shim.tf_private.graphs import ops
 
 ALL_IPUS = -1  # in a device mapping
 _SWITCHES = (
@@ -26,6 +27,7 @@ _SWITCHES = (
     "offload_gradient_accumulation_buffers",
     "replicated_weight_sharding",
     "offload_weights",
+    "gradient_accumulation_for_captured_grads",
 )
 
 
@@ -37,34 +39,42 @@ class AccumulatedOutfeed(enum.Enum):
 
 @dataclasses.dataclass
 class PipelineArguments:
-    """The arguments of `pipeline`. `check` fills defaults in."""
+    """The arguments of `pipeline`, with its names and defaults; `check` replaces some that are left out.
 
-    stages: Sequence[Any]
-    count: Any
-    repeat_count: Any
-    batch_serialization_iterations: int
-    inputs: list[Any]
-    infeed_queue: IPUInfeedQueue | None
-    outfeed_queue: IPUOutfeedQueue | None
-    optimizer_function: Callable[..., Any] | None
-    device_mapping: Sequence[Any] | None
-    schedule: PipelineSchedule | None
-    recomputation_mode: RecomputationMode | None
-    accumulator_dtype: Any
-    outfeed_loss: bool
-    outfeed_mask: Sequence[bool] | None
-    accumulate_outfeed: bool | AccumulatedOutfeed
-    accumulate_outfeed_dtype: Any
-    reduction_method: GradientAccumulationReductionMethod
-    accumulates_captured: bool
-    offload_weight_update_variables: bool | None
-    replicated_optimizer_state_sharding: bool | None
-    offload_activations: bool | None
-    offload_gradient_accumulation_buffers: bool | None
-    replicated_weight_sharding: bool | None
-    offload_weights: bool | None
-    forward_options: Sequence[PipelineStageOptions] | None = None
-    backward_options: Sequence[PipelineStageOptions] | None = None
+    `shared_variables` accepts a variable that stages on several IPUs use, which each have it in their memory: a Keras
+    model has them in its regularizers and in layers that it calls twice.
+    """
+
+    computational_stages: Sequence[Any]
+    gradient_accumulation_count: Any = None
+    gradient_accumulation_dtype: Any = None
+    repeat_count: Any = 1
+    batch_serialization_iterations: int = 1
+    inputs: Sequence[Any] | None = None
+    infeed_queue: IPUInfeedQueue | None = None
+    outfeed_queue: IPUOutfeedQueue | None = None
+    optimizer_function: Callable[..., Any] | None = None
+    device_mapping: Sequence[Any] | None = None
+    pipeline_schedule: PipelineSchedule | None = None
+    recomputation_mode: RecomputationMode | None = None
+    forward_propagation_stages_poplar_options: Sequence[PipelineStageOptions] | None = None
+    backward_propagation_stages_poplar_options: Sequence[PipelineStageOptions] | None = None
+    weight_update_poplar_options: PipelineStageOptions | None = None
+    offload_weight_update_variables: bool | None = None
+    replicated_optimizer_state_sharding: bool | None = False
+    offload_activations: bool | None = None
+    offload_gradient_accumulation_buffers: bool | None = None
+    replicated_weight_sharding: bool | None = None
+    offload_weights: bool | None = None
+    continuous_weight_updates: bool = False
+    outfeed_loss: bool = False
+    accumulate_outfeed: bool | AccumulatedOutfeed = False
+    accumulate_outfeed_dtype: Any = None
+    outfeed_mask: Sequence[bool] | None = None
+    reduction_method: Any = GradientAccumulationReductionMethod.SUM
+    name: str | None = None
+    gradient_accumulation_for_captured_grads: bool = True
+    shared_variables: bool = False
 
     @property
     def training(self) -> bool:
@@ -74,34 +84,59 @@ class PipelineArguments:
     @property
     def mini_batches(self) -> Any:
         """Elements of the infeed to one execution; an integer, or a tensor."""
-        return self.count * self.batch_serialization_iterations
+        return self.gradient_accumulation_count * self.batch_serialization_iterations
 
     @property
     def functions(self) -> list[list[tuple[Callable[..., Any], int]]]:
         """For each stage its functions, each with its IPU; several where the stage is concurrent."""
         return [
             list(zip(stage, ipus)) if isinstance(stage, (list, tuple)) else [(stage, ipus)]
-            for stage, ipus in zip(self.stages, self.device_mapping or ())
+            for stage, ipus in zip(self.computational_stages, self.device_mapping or ())
         ]
 
     def check(self) -> PipelineArguments:
         """Checks everything that can be known before the stages are called."""
-        if self.count is None:
-            raise ValueError("gradient_accumulation_count must be specified. It is None: pass a number.")
-        if not isinstance(self.count, (int, np.integer)):
-            self.count = loop_counts.check_int32_trip_count("gradient_accumulation_count", self.count)
-        if isinstance(self.count, (int, np.integer)):
-            if self.count < 0:
-                raise ValueError(f"gradient_accumulation_count must be >= 0, not {self.count}. Pass 0 or more.")
-            if self.count > np.iinfo(np.int32).max:
-                raise ValueError(f"gradient_accumulation_count must be < max int32, not {self.count}. Lower it.")
-            self.count = int(self.count)
+        if self.continuous_weight_updates:
+            raise NotImplementedError(
+                "continuous_weight_updates=True was passed to pipelining_ops.pipeline: Continuous weight "
+                "updates are currently not supported. Leave it out."
+            )
+        if self.inputs is not None and not isinstance(self.inputs, (list, tuple)):
+            raise TypeError(f"inputs must be a list or a tuple of tensors for the first stage, not {self.inputs!r}.")
+        self.inputs = [ops.convert_to_tensor(value) for value in self.inputs or []]
+        self.reduction_method = GradientAccumulationReductionMethod.parse(self.reduction_method)
+        self._check_count()
         self._check_repeat_count()
         self._check_schedule()
-        if not isinstance(self.stages, (list, tuple)):
+        self._check_stages()
+        self._check_switches()
+        self._check_mapping()
+        self._check_outfeed()
+        self._check_sharding()
+        self._check_poplar_options()
+        if self.name is not None and not isinstance(self.name, str):
+            raise TypeError(f"name must be a string, not {self.name!r}.")
+        return self
+
+    def _check_count(self) -> None:
+        count = self.gradient_accumulation_count
+        if count is None:
+            raise ValueError("gradient_accumulation_count must be specified. It is None: pass a number.")
+        if not isinstance(count, (int, np.integer)):
+            count = loop_counts.check_int32_trip_count("gradient_accumulation_count", count)
+        if isinstance(count, (int, np.integer)):
+            if count < 0:
+                raise ValueError(f"gradient_accumulation_count must be >= 0, not {count}. Pass 0 or more.")
+            if count > np.iinfo(np.int32).max:
+                raise ValueError(f"gradient_accumulation_count must be < max int32, not {count}. Lower it.")
+            count = int(count)
+        self.gradient_accumulation_count = count
+
+    def _check_stages(self) -> None:
+        if not isinstance(self.computational_stages, (list, tuple)):
             raise TypeError(
                 "computational_stages argument needs to be a list or a tuple of functions, not "
-                f"{type(self.stages).__name__}. Pass a list."
+                f"{type(self.computational_stages).__name__}. Pass a list."
             )
         if self.infeed_queue is not None and not isinstance(self.infeed_queue, IPUInfeedQueue):
             raise TypeError(
@@ -111,16 +146,11 @@ class PipelineArguments:
             raise TypeError(
                 "outfeed_queue is not an instance of ipu_outfeed_queue.IPUOutfeedQueue. Pass an IPUOutfeedQueue."
             )
-        if len(self.stages) < 2:
+        if len(self.computational_stages) < 2:
             raise ValueError(
-                f"Pipeline requires at least two computational stages; {len(self.stages)} given. Add a stage, or "
-                "compile the function without a pipeline."
+                f"Pipeline requires at least two computational stages; {len(self.computational_stages)} given. Add a "
+                "stage, or compile the function without a pipeline."
             )
-        self._check_switches()
-        self._check_mapping()
-        self._check_outfeed()
-        self._check_sharding()
-        return self
 
     def _check_repeat_count(self) -> None:
         if isinstance(self.repeat_count, (int, np.integer)):
@@ -145,17 +175,17 @@ class PipelineArguments:
         if iterations < 1:
             raise ValueError(f"batch_serialization_iterations must be at least 1, not {iterations}. Pass at least 1.")
         self._check_count_of_parts()
-        if self.schedule is None:
-            self.schedule = PipelineSchedule.Sequential if iterations > 1 else PipelineSchedule.Grouped
-        if not isinstance(self.schedule, PipelineSchedule):
+        if self.pipeline_schedule is None:
+            self.pipeline_schedule = PipelineSchedule.Sequential if iterations > 1 else PipelineSchedule.Grouped
+        if not isinstance(self.pipeline_schedule, PipelineSchedule):
             raise TypeError(
-                f"The given pipeline_schedule is not a member of PipelineSchedule, but {self.schedule!r}. Give one of "
-                f"{members(PipelineSchedule)}."
+                "The given pipeline_schedule is not a member of PipelineSchedule, but "
+                f"{self.pipeline_schedule!r}. Give one of {members(PipelineSchedule)}."
             )
-        if iterations > 1 and self.schedule is not PipelineSchedule.Sequential:
+        if iterations > 1 and self.pipeline_schedule is not PipelineSchedule.Sequential:
             raise NotImplementedError(
                 "Batch serialization is only supported with the `Sequential` schedule, not with "
-                f"`{self.schedule.name}`. Use PipelineSchedule.Sequential."
+                f"`{self.pipeline_schedule.name}`. Use PipelineSchedule.Sequential."
             )
         if self.recomputation_mode is not None and not isinstance(self.recomputation_mode, RecomputationMode):
             raise TypeError(
@@ -165,10 +195,11 @@ class PipelineArguments:
 
     def _check_count_of_parts(self) -> None:
         most, parts = np.iinfo(np.int32).max, self.batch_serialization_iterations
-        if parts * (self.count if isinstance(self.count, int) else 1) > most:
+        count = self.gradient_accumulation_count
+        if parts * (count if isinstance(count, int) else 1) > most:
             raise ValueError(
                 f"gradient_accumulation_count times batch_serialization_iterations must be up to {most}, the largest "
-                f"int32, not {self.count} times {parts}. Lower one of them."
+                f"int32, not {count} times {parts}. Lower one of them."
             )
 
     def _check_mapping(self) -> None:
@@ -180,15 +211,15 @@ class PipelineArguments:
                 "device_mapping argument needs to be a list or a tuple of IPU indices, not "
                 f"{type(self.device_mapping).__name__}. Pass a list."
             )
-        if len(self.device_mapping) != len(self.stages):
+        if len(self.device_mapping) != len(self.computational_stages):
             raise ValueError(
-                f"Each stage must be mapped to an IPU: there are {len(self.stages)} stages and a device_mapping of "
-                f"{len(self.device_mapping)}. Pass one IPU index for each stage."
+                f"Each stage must be mapped to an IPU: there are {len(self.computational_stages)} stages and a "
+                f"device_mapping of {len(self.device_mapping)}. Pass one IPU index for each stage."
             )
-        for stage_index, (stage, ipus) in enumerate(zip(self.stages, self.device_mapping)):
+        for stage_index, (stage, ipus) in enumerate(zip(self.computational_stages, self.device_mapping)):
             self._check_stage(stage_index, stage, ipus)
         flat = [ipu for stage in self.functions for _, ipu in stage]
-        if self.schedule is PipelineSchedule.Interleaved and self.training and len(set(flat)) != len(flat):
+        if self.pipeline_schedule is PipelineSchedule.Interleaved and self.training and len(set(flat)) != len(flat):
             raise NotImplementedError(
                 "The pipelining schedule 'Interleaved' does not currently support multiple pipeline stages on the same "
                 "device for training graphs. Use the schedule 'Grouped'."
@@ -200,12 +231,12 @@ class PipelineArguments:
             )
 
     def _on_one_ipu(self) -> list[Any]:
-        return [[0] * len(stage) if isinstance(stage, (list, tuple)) else 0 for stage in self.stages]
+        return [[0] * len(stage) if isinstance(stage, (list, tuple)) else 0 for stage in self.computational_stages]
 
     def _one_after_another(self) -> list[Any]:
         mapping: list[Any] = []
         following = 0
-        for stage in self.stages:
+        for stage in self.computational_stages:
             concurrent = len(stage) if isinstance(stage, (list, tuple)) else 1
             ipus = list(range(following, following + concurrent))
             mapping.append(ipus if isinstance(stage, (list, tuple)) else ipus[0])
@@ -236,7 +267,6 @@ class PipelineArguments:
     def _check_switches(self) -> None:
         for name in _SWITCHES:
             booleans.check_boolean(name, getattr(self, name))
-        booleans.check_boolean("gradient_accumulation_for_captured_grads", self.accumulates_captured)
         if self.accumulate_outfeed is not AccumulatedOutfeed.LAST:
             booleans.check_boolean("accumulate_outfeed", self.accumulate_outfeed)
         if self.outfeed_mask is not None and not isinstance(self.outfeed_mask, (list, tuple)):
@@ -253,6 +283,17 @@ class PipelineArguments:
             raise ValueError(
                 "To use replicated_optimizer_state_sharding, optimizer state must be offloaded: "
                 "offload_weight_update_variables is False. Leave it out, or set it to True."
+            )
+
+    def _check_poplar_options(self) -> None:
+        stages = len(self.computational_stages)
+        for name in ("forward_propagation_stages_poplar_options", "backward_propagation_stages_poplar_options"):
+            check_stage_options(name, getattr(self, name), stages)
+        received = self.weight_update_poplar_options
+        if self.training and received is not None and not isinstance(received, PipelineStageOptions):
+            raise TypeError(
+                "weight_update_poplar_options to be of type PipelineStageOptions, but "
+                f"{type(received).__name__} was given; expected such an object. Pass one."
             )
 
     def _check_outfeed(self) -> None:

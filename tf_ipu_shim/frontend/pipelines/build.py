@@ -10,22 +10,33 @@ from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops import pipeline_description
+from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.control_flow import functional_loops
 from tf_ipu_shim.frontend.gradients import accumulators
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, RecomputationMode, mini_batch_multiple
 from tf_ipu_shim.frontend.pipelines.step import PipelineStep
+from tf_ipu_shim.runtime import ignored_options
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops
+from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops
 from tf_ipu_shim.tf_private.protos import attr_value_pb2
 from tf_ipu_shim.tf_private.tensors import dtypes
 
 
-def build_pipeline(arguments: PipelineArguments, name: str) -> Any:
-    """Builds a pipeline."""
+def build_pipeline(arguments: PipelineArguments) -> Any:
+    """Checks arguments and builds a pipeline of them; returns the operation that runs it."""
+    arguments.check()
+    _note_options(arguments)
+    if context.executing_eagerly():
+        raise RuntimeError(
+            "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "
+            "IPUStrategy.run runs, or in a function that ipu_compiler.compile compiles."
+        )
+    name = arguments.name or "pipeline"
 
     def execute(counter: Any) -> list[Any]:
         with ops.control_dependencies([_build_execution(arguments, name)]):
@@ -39,6 +50,14 @@ def build_pipeline(arguments: PipelineArguments, name: str) -> Any:
         return_same_structure=True,
     )
     return control_flow_ops.group(counted[0].op, name=name)
+
+
+def _note_options(arguments: PipelineArguments) -> None:
+    for name in ("forward_propagation_stages_poplar_options", "backward_propagation_stages_poplar_options"):
+        unread = [options.unread for options in getattr(arguments, name) or ()]
+        if any(unread):
+            ignored_options.note_arguments({f"pipeline({name})": unread})
+    note_arguments("pipeline", weight_update_poplar_options=arguments.weight_update_poplar_options)
 
 
 def _build_execution(arguments: PipelineArguments, name: str) -> Any:
@@ -59,7 +78,7 @@ def _collect_outputs(arguments: PipelineArguments, step: PipelineStep) -> list[_
             step.gradients,
             [
                 accumulators.resolve_accumulator_dtype(
-                    arguments.accumulator_dtype, variable, "gradient_accumulation_dtype"
+                    arguments.gradient_accumulation_dtype, variable, "gradient_accumulation_dtype"
                 )
                 for variable in step.variables
             ],
@@ -68,7 +87,7 @@ def _collect_outputs(arguments: PipelineArguments, step: PipelineStep) -> list[_
         _LoopOutput(
             captured,
             [gradient.dtype for gradient in captured],
-            arguments.reduction_method if arguments.accumulates_captured else None,
+            arguments.reduction_method if arguments.gradient_accumulation_for_captured_grads else None,
         ),
         _LoopOutput(
             outfeed_tensors,
@@ -153,15 +172,16 @@ class _LoopOutput:
 
 def _annotate_loop(loop: Any, arguments: PipelineArguments, step: PipelineStep, name: str) -> None:
     """Annotates the loop with data for Graphcore's checks and the memory model."""
-    schedule = arguments.schedule or PipelineSchedule.Grouped
+    schedule = arguments.pipeline_schedule or PipelineSchedule.Grouped
     while loop.type not in vocabulary.LOOPS:
         loop = loop.inputs[0].op
     mode = arguments.recomputation_mode or RecomputationMode.Auto
+    count = arguments.gradient_accumulation_count
     description = pipeline_description.PipelineDescription(
         name=name,
         schedule=schedule.name,
         training=arguments.training,
-        count=arguments.count if isinstance(arguments.count, int) else None,
+        count=count if isinstance(count, int) else None,
         repeat_count=arguments.repeat_count if isinstance(arguments.repeat_count, int) else None,
         batch_serialization_iterations=arguments.batch_serialization_iterations,
         devices=tuple(tuple(int(ipu) for _, ipu in stage) for stage in arguments.functions),
@@ -177,10 +197,10 @@ def _annotate_loop(loop: Any, arguments: PipelineArguments, step: PipelineStep, 
         replicated_weight_sharding=arguments.replicated_weight_sharding,
     )
     tf_graphs.set_attr(loop, vocabulary.PIPELINE_ATTRIBUTE, attr_value_pb2.AttrValue(s=description.to_json().encode()))
-    if isinstance(arguments.count, int):
-        multiple = mini_batch_multiple(schedule, len(arguments.stages), arguments.training)
+    if isinstance(count, int):
+        multiple = mini_batch_multiple(schedule, len(arguments.computational_stages), arguments.training)
         tf_graphs.set_attr(
             loop,
             vocabulary.PIPELINE_COUNT_ATTRIBUTE,
-            attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=[arguments.count, multiple])),
+            attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=[count, multiple])),
         )

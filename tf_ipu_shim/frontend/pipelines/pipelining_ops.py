@@ -1,4 +1,4 @@
-"""Implements `pipelining_ops.pipeline`: checks its arguments, then builds stages and loops."""
+"""Implements `pipelining_ops.pipeline`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tf_ipu_shim.configuration.argument_order import argument_order
-from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments, check_stage_options
+from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments
 from tf_ipu_shim.frontend.pipelines.build import build_pipeline
 from tf_ipu_shim.frontend.pipelines.optimizer_output import OptimizerFunctionOutput
 from tf_ipu_shim.frontend.pipelines.options import (
@@ -17,9 +16,6 @@ from tf_ipu_shim.frontend.pipelines.options import (
     RecomputationMode,
     recomputation_checkpoint,
 )
-from tf_ipu_shim.runtime import ignored_options
-from tf_ipu_shim.tf_private.eager import context
-from tf_ipu_shim.tf_private.graphs import ops
 
 _SINCE_SDK_1_4 = (
     "gradient_accumulation_count gradient_accumulation_dtype repeat_count batch_serialization_iterations inputs "
@@ -72,7 +68,7 @@ def pipeline(
     offload_weights: bool | None = None,
     continuous_weight_updates: bool = False,
     outfeed_loss: bool = False,
-    accumulate_outfeed: bool | AccumulatedOutfeed = False,
+    accumulate_outfeed: bool = False,
     accumulate_outfeed_dtype: Any = None,
     outfeed_mask: Sequence[bool] | None = None,
     reduction_method: Any = GradientAccumulationReductionMethod.SUM,
@@ -153,81 +149,11 @@ def pipeline(
         >>> outfeed.dequeue().numpy().tolist()
         [1.0, 3.0, 5.0, 7.0]
     """
-    if continuous_weight_updates:
-        raise NotImplementedError(
-            "continuous_weight_updates=True was passed to pipelining_ops.pipeline: Continuous weight "
-            "updates are currently not supported. Leave it out."
-        )
-    arguments = PipelineArguments(
-        stages=computational_stages,
-        count=pipeline_depth if gradient_accumulation_count is None else gradient_accumulation_count,
-        repeat_count=repeat_count,
-        batch_serialization_iterations=batch_serialization_iterations,
-        inputs=_to_tensors(inputs),
-        infeed_queue=infeed_queue,
-        outfeed_queue=outfeed_queue,
-        optimizer_function=optimizer_function,
-        device_mapping=device_mapping,
-        schedule=pipeline_schedule,
-        recomputation_mode=recomputation_mode,
-        accumulator_dtype=gradient_accumulation_dtype,
-        outfeed_loss=outfeed_loss,
-        outfeed_mask=outfeed_mask,
-        accumulate_outfeed=accumulate_outfeed,
-        accumulate_outfeed_dtype=accumulate_outfeed_dtype,
-        reduction_method=GradientAccumulationReductionMethod.parse(reduction_method),
-        accumulates_captured=gradient_accumulation_for_captured_grads,
-        offload_weight_update_variables=offload_weight_update_variables,
-        replicated_optimizer_state_sharding=replicated_optimizer_state_sharding,
-        offload_activations=offload_activations,
-        offload_gradient_accumulation_buffers=offload_gradient_accumulation_buffers,
-        replicated_weight_sharding=replicated_weight_sharding,
-        offload_weights=offload_weights,
-        forward_options=forward_propagation_stages_poplar_options,
-        backward_options=backward_propagation_stages_poplar_options,
-    ).check()
-    stages = len(computational_stages)
-    check_stage_options("forward_propagation_stages_poplar_options", forward_propagation_stages_poplar_options, stages)
-    check_stage_options(
-        "backward_propagation_stages_poplar_options", backward_propagation_stages_poplar_options, stages
-    )
-    weight_update_options = weight_update_poplar_options
-    if (
-        arguments.training
-        and weight_update_options is not None
-        and not isinstance(weight_update_options, PipelineStageOptions)
-    ):
-        raise TypeError(
-            f"weight_update_poplar_options to be of type PipelineStageOptions, but "
-            f"{type(weight_update_options).__name__} "
-            "was given; expected such an object. Pass one."
-        )
-    for direction, stage_options in (
-        ("forward", forward_propagation_stages_poplar_options),
-        ("backward", backward_propagation_stages_poplar_options),
-    ):
-        unread = [options.unread for options in stage_options or ()]
-        if any(unread):
-            ignored_options.note_arguments({f"pipeline({direction}_propagation_stages_poplar_options)": unread})
-    note_arguments("pipeline", weight_update_poplar_options=weight_update_poplar_options)
-    if context.executing_eagerly():
-        raise RuntimeError(
-            "A pipeline cannot run eagerly: it is a program for several IPUs. Call it in a tf.function that "
-            "IPUStrategy.run runs, or in a function that ipu_compiler.compile compiles."
-        )
-    return build_pipeline(arguments, _check_name(name))
-
-
-def _to_tensors(inputs: Any) -> list[Any]:
-    if inputs is not None and not isinstance(inputs, (list, tuple)):
-        raise TypeError(f"inputs must be a list or a tuple of tensors for the first stage, not {inputs!r}.")
-    return [ops.convert_to_tensor(value) for value in inputs or []]
-
-
-def _check_name(name: Any) -> str:
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"name must be a string, not {name!r}.")
-    return name or "pipeline"
+    arguments = dict(locals())
+    del arguments["pipeline_depth"]
+    if gradient_accumulation_count is None:
+        arguments["gradient_accumulation_count"] = pipeline_depth
+    return build_pipeline(PipelineArguments(**arguments))
 
 
 __all__ = [

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
-
-_allowed = contextvars.ContextVar("shared_variables_allowed", default=False)
 
 
 class StageSpan(NamedTuple):
@@ -19,20 +15,8 @@ class StageSpan(NamedTuple):
     end: int
 
 
-@contextlib.contextmanager
-def allow_shared_variables() -> Iterator[None]:
-    """Accepts such variables: a Keras model has them in its regularizers and in layers that it calls twice."""
-    token = _allowed.set(True)
-    try:
-        yield
-    finally:
-        _allowed.reset(token)
-
-
 def refuse_shared_variables(graph: Any, spans: Iterable[StageSpan]) -> None:
     """Raises ValueError if stages on two IPUs use a variable. Stages that are on all IPUs are not looked at."""
-    if _allowed.get():
-        return
     operations = graph.get_operations()
     span_of = {operation: span for span in spans if span.ipu >= 0 for operation in operations[span.first : span.end]}
     names = {id(variable.handle): variable.name.split(":")[0] for variable in graph.variables}

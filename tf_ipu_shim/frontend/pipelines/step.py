@@ -60,7 +60,8 @@ class PipelineStep:
         with loops.set_counter(self._counter):
             self.graph, _ = tracing.trace_function(name.replace("/", "_"), self._trace, arguments.inputs)
         self._refuse_captures()
-        refuse_shared_variables(self.graph, self._spans)
+        if not arguments.shared_variables:
+            refuse_shared_variables(self.graph, self._spans)
         self.hyperparameters = self._find_hyperparameters()
 
     def _trace(self, *inputs: Any) -> None:
@@ -71,8 +72,8 @@ class PipelineStep:
             outputs.extend(fed)
         bounds = [self._number_of_ops()]
         plain = [PipelineStageOptions()] * len(self._arguments.functions)
-        forward_options = self._arguments.forward_options or plain
-        backward_options = self._arguments.backward_options or plain
+        forward_options = self._arguments.forward_propagation_stages_poplar_options or plain
+        backward_options = self._arguments.backward_propagation_stages_poplar_options or plain
         for stage_index, (stage, options, backward) in enumerate(
             zip(self._arguments.functions, forward_options, backward_options)
         ):
@@ -141,7 +142,7 @@ class PipelineStep:
 
     def _plan_gradients(self, bounds: list[int]) -> None:
         """Marks gradient ops by the options of the stage that their forward op is in."""
-        options = self._arguments.backward_options
+        options = self._arguments.backward_propagation_stages_poplar_options
         if options is None:
             return
         operations = ops.get_default_graph().get_operations()
@@ -195,7 +196,7 @@ class PipelineStep:
         return outputs
 
     def _refuse_captures(self) -> None:
-        argument_ids = {id(self._counter), *(id(tensor) for tensor in self._arguments.inputs)}
+        argument_ids = {id(self._counter), *(id(tensor) for tensor in self._arguments.inputs or ())}
         for tensor, inside in self.graph.captures:
             # Values that are known already are constants: TensorFlow has made small ones ops of the stage.
             is_constant = inside.op.type == "Const" or isinstance(tensor, ops.EagerTensor)

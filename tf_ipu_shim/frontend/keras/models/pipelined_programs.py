@@ -14,9 +14,9 @@ from tf_ipu_shim.frontend.keras.stages import stage_plan
 from tf_ipu_shim.frontend.keras.stages.stage_plan import Key, PipelineLayerStep
 from tf_ipu_shim.frontend.keras.training import model_step, programs, variable_creation
 from tf_ipu_shim.frontend.pipelines import pipelining_ops
-from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed
+from tf_ipu_shim.frontend.pipelines.arguments import AccumulatedOutfeed, PipelineArguments
+from tf_ipu_shim.frontend.pipelines.build import build_pipeline
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, mini_batch_multiple
-from tf_ipu_shim.frontend.pipelines.shared_variables import allow_shared_variables
 from tf_ipu_shim.tf_private import keras_members
 
 
@@ -144,9 +144,9 @@ def pipelined_program(
             keywords["reduction_method"] = options.pipelining_reduction
         if accumulated:
             keywords["accumulate_outfeed"] = AccumulatedOutfeed.LAST
-        with programs.replica_context(model), allow_shared_variables():
-            pipelining_ops.pipeline(
-                staged.functions(infeed, training, finish),
+        with programs.replica_context(model):
+            arguments = PipelineArguments(
+                computational_stages=staged.functions(infeed, training, finish),
                 gradient_accumulation_count=mini_batches,
                 repeat_count=steps // (mini_batches * serialised),
                 inputs=[],
@@ -154,8 +154,10 @@ def pipelined_program(
                 outfeed_queue=outfeed,
                 device_mapping=options.device_mapping,
                 name=model.name,
+                shared_variables=True,
                 **keywords,
             )
+            build_pipeline(arguments)
             programs.count_mini_batches(model, mode, steps)
 
     return programs.compile_program(program, mode)
