@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import library_vertices, vertices
 from tf_ipu_shim.cycle_model.computation import Computation
-from tf_ipu_shim.cycle_model.phase import GRAIN_BYTES, Phase, Spread, exchange_phases, spread
+from tf_ipu_shim.cycle_model.phase import GRAIN_BYTES, Phase, Spread, equal_phase, exchange_phases, spread
 from tf_ipu_shim.cycle_model.sizes import GatherSizes, UpdateSizes
 from tf_ipu_shim.machine.chips import ChipSpec
 
@@ -23,14 +23,9 @@ def gather(computation: Computation, sizes: GatherSizes, chip: ChipSpec) -> tupl
     taken = exchange_phases("", chip, where.most * size, where.tiles)
     if is_slice:  # each tile copies from its part
         cycles = library_vertices.dynamic_slice(chip, where.most, _dtype(size))
-        return _on_all(cycles, where, "popops::DynamicSlice1D"), *taken
+        return equal_phase(cycles, where, "popops::DynamicSlice1D"), *taken
     split = split_lookup(chip, result_elements, table, row, size)
-    return *split.copies, _on_all(split.cycles, split.where, "popops::MultiSlice"), *taken
-
-
-def _on_all(cycles: int, where: Spread, vertex: str) -> Phase:
-    """Returns a compute set with equal cycles on all tiles."""
-    return Phase("compute", "", cycles, where.tiles, cycles * where.tiles, vertex=vertex, vertices=where.tiles)
+    return *split.copies, equal_phase(split.cycles, split.where, "popops::MultiSlice"), *taken
 
 
 def _dtype(size: int) -> str:
@@ -100,4 +95,4 @@ def update(computation: Computation, sizes: UpdateSizes, chip: ChipSpec) -> tupl
     vertex = f"popops::{'DynamicUpdateSlice1D' if is_slice else 'MultiUpdateAdd' if adds else 'MultiUpdate'}"
     received = spread(chip, written, size).most * size
     phases = exchange_phases("", chip, received, where.tiles)
-    return *phases, _on_all(cycles, where, vertex)
+    return *phases, equal_phase(cycles, where, vertex)

@@ -67,6 +67,11 @@ def compute_phase(cycles: int, where: Spread, elements: int, vertex: str) -> Pha
     return Phase("compute", "", cycles, where.tiles, total, vertex=vertex, vertices=where.tiles)
 
 
+def equal_phase(cycles: int, where: Spread, vertex: str, name: str = "") -> Phase:
+    """Returns a compute set with equal cycles on all of its tiles."""
+    return Phase("compute", name, cycles, where.tiles, cycles * where.tiles, vertex=vertex, vertices=where.tiles)
+
+
 def exchange_phases(name: str, chip: ChipSpec, received: int, tiles: int, total: int | None = None) -> list[Phase]:
     """Returns a sync, and an exchange in which the busiest tile receives this many bytes."""
     cycles = -(-received // chip.exchange_bytes_per_cycle)

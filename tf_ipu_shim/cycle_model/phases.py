@@ -10,7 +10,7 @@ from typing import Any
 from tf_ipu_shim.cycle_model import library_vertices, lookups, vertices
 from tf_ipu_shim.cycle_model.computation import Computation
 from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES, MatmulPlan, plan_matmul
-from tf_ipu_shim.cycle_model.phase import Phase, Spread, compute_phase, exchange_phases, spread
+from tf_ipu_shim.cycle_model.phase import Phase, Spread, compute_phase, equal_phase, exchange_phases, spread
 from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
     ElementCount,
@@ -120,10 +120,7 @@ def _reduce(computation: Computation, sizes: ReduceSizes, chip: ChipSpec) -> tup
     local = min(result_elements, reductions_in_stretch(where.most, lengths or (1, result_elements)))
     strided = not lengths or lengths[0] == 1
     cycles = library_vertices.reduce(chip, local, -(-where.most // local), dtype, strided, adds)
-    phases = [
-        Phase("compute", "/ReduceOnTile/InToIntermediateNoExchange/Reduce", cycles, where.tiles, cycles * where.tiles,
-              vertex="popops::Reduce", vertices=where.tiles)
-    ]  # fmt: skip
+    phases = [equal_phase(cycles, where, "popops::Reduce", "/ReduceOnTile/InToIntermediateNoExchange/Reduce")]
     partials = -(-where.tiles * local // result_elements)
     if partials > 1:
         phases.extend(_reduce_partials(chip, result_elements, partials, size, dtype, adds))
@@ -169,8 +166,7 @@ def _stage(
 ) -> list[Phase]:
     """Returns the phases of one reduction stage."""
     cycles = library_vertices.reduce(chip, where.most, partials, dtype, adds=adds)
-    summed = Phase("compute", f"{name}/{below}/Reduce", cycles, where.tiles, cycles * where.tiles,
-                   vertex="popops::Reduce", vertices=where.tiles)  # fmt: skip
+    summed = equal_phase(cycles, where, "popops::Reduce", f"{name}/{below}/Reduce")
     return [*exchange_phases(name, chip, where.most * partials * size, where.tiles), summed]
 
 
