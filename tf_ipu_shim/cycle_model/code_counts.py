@@ -26,10 +26,10 @@ def code_counts(block: Block, chip: ChipSpec) -> CodeCounts:
         >>> add = Computation("elementwise", "add", ElementwiseSizes(1024, 2, 1))
         >>> block.run("a", (), (), work=add); block.run("b", (), (), work=add)
         >>> code_counts(block, CHIPS["gc200"])
-        CodeCounts(vertex_types=1, compute_sets=1, exchanges=0, messages=0)
+        CodeCounts(vertex_types=1, compute_sets=1, exchanges=0, messages=0, host_exchanges=0)
     """
     types: set[tuple[str, int]] = set()
-    compute_sets = exchanges = messages = 0
+    compute_sets = exchanges = messages = host_exchanges = 0
     for computation in {one._replace(name="", product=None): None for one in _computations(block)}:
         if isinstance(computation.sizes, (CollectiveSizes, ExchangeSizes)):
             exchanges += 1
@@ -38,13 +38,15 @@ def code_counts(block: Block, chip: ChipSpec) -> CodeCounts:
             if phase.kind == "compute":
                 compute_sets += 1
                 types.add((phase.vertex, computation.element_bytes))
-            elif phase.kind in ("exchange", "host"):
+            elif phase.kind == "host":
+                host_exchanges += 1
+            elif phase.kind == "exchange":
                 exchanges += 1
                 is_operand = computation.kind == "product" and phase.name == "/PreArrange"
                 length = OPERAND_MESSAGE_BYTES if is_operand else MINIMUM_BYTES_PER_TILE
                 received = phase.bytes // max(1, phase.tiles)
                 messages += min(MESSAGES_OF_EXCHANGE, -(-received // length))
-    return CodeCounts(len(types), compute_sets, exchanges, messages)
+    return CodeCounts(len(types), compute_sets, exchanges, messages, host_exchanges)
 
 
 def _computations(block: Block) -> Iterator[Computation]:

@@ -18,7 +18,9 @@ VERTEX_TYPE_BYTES = 1000
 COMPUTE_SET_BYTES = 300
 """Vertices, control code and packet headers of a compute set: ResNet-50 has 61,900 bytes for all but exchanges."""
 EXCHANGE_BYTES = 600
-"""Code of an exchange, apart from its messages: ResNet-50 has 92,800 bytes of a tile for about 64 exchanges."""
+"""Code of an exchange of tiles, apart from its messages: ResNet-50 has 92,800 bytes of a tile for some 64 exchanges."""
+HOST_EXCHANGE_BYTES = 149
+"""Code and packet headers of a copy with the host: 361,840 bytes of the adder's 1,216 tiles for one each way."""
 MESSAGE_BYTES = 16
 """Code of a message, on the tile that receives it: four instructions."""
 MESSAGES_OF_EXCHANGE = 128
@@ -43,14 +45,16 @@ class CodeCounts(NamedTuple):
     Args:
         vertex_types: different vertex types, by name and element type.
         compute_sets: different compute sets.
-        exchanges: different exchanges, those with the host included.
+        exchanges: different exchanges between tiles or IPUs.
         messages: that a tile receives in these exchanges, `MESSAGES_OF_EXCHANGE` at most in each.
+        host_exchanges: different copies with the host.
     """
 
     vertex_types: int
     compute_sets: int
     exchanges: int
     messages: int
+    host_exchanges: int = 0
 
 
 def code_of(counts: CodeCounts) -> tuple[TilePart, ...]:
@@ -66,5 +70,10 @@ def code_of(counts: CodeCounts) -> tuple[TilePart, ...]:
         TilePart("stacks", STACK_BYTES),
         TilePart("vertex code", counts.vertex_types * VERTEX_TYPE_BYTES),
         TilePart("vertices and control code", counts.compute_sets * COMPUTE_SET_BYTES),
-        TilePart("exchange code", counts.exchanges * EXCHANGE_BYTES + counts.messages * MESSAGE_BYTES),
+        TilePart(
+            "exchange code",
+            counts.exchanges * EXCHANGE_BYTES
+            + counts.messages * MESSAGE_BYTES
+            + counts.host_exchanges * HOST_EXCHANGE_BYTES,
+        ),
     )
