@@ -23,6 +23,13 @@ from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
 
+COMMON_HOST_SYNC_SECONDS = 6.1e-6
+"""Time for which the replicas of a program wait for each other at a copy with the host.
+
+Calibrated: a second replica adds 27 us to a mini-batch of Graphcore's MNIST tutorial, of which its six sums take 2.7.
+It has four copies with the host (`python -m benchmarks.calibration --only "2 replicas"`).
+"""
+
 
 @dataclasses.dataclass(frozen=True)
 class Timeline:
@@ -157,7 +164,10 @@ class _Clock:
             return self._collective(computation.sizes, merges)
         if computation.kind == "feed":
             return phases_of(computation, self._chip)
-        return phases_of(computation, self._computing.get(ipu, self._chip))
+        phases = phases_of(computation, self._computing.get(ipu, self._chip))
+        if computation.kind != "host" or self._replicas < 2 or not phases:
+            return phases
+        return [Phase("sync", "", self._chip.cycles(COMMON_HOST_SYNC_SECONDS), self._chip.tiles), *phases]
 
     def _collective(self, sizes: CollectiveSizes, merges: bool) -> list[Phase]:
         """Returns the phases of a collective (see `rings`); merged ones wait for no sync."""
