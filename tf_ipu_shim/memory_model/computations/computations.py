@@ -63,6 +63,7 @@ _LIBRARY_NAMES_BY_OP = {
     "Rsqrt": ("rsqrt", "Op/Rsqrt", "rsqrt"),
     "Sqrt": ("sqrt", "Op/Sqrt", "sqrt"),
     "BiasAdd": ("fusion", "Op/Add", "add"),
+    "Erf": ("erf", "Op/Erf", "erf"),
 }
 # Random ops: XLA's name for them here, and PopLibs'. XLA has a program of many steps for each.
 _RANDOM_NAMES = {

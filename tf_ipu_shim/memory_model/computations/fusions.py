@@ -24,7 +24,7 @@ DRAWN = frozenset(
     "StatelessTruncatedNormal".split()
 )
 """Random ops."""
-ONE_CALL = DRAWN | frozenset({"AvgPool", "AvgPool3D", "AvgPoolGrad", "SigmoidGrad", "TanhGrad"})
+ONE_CALL = DRAWN | frozenset({"AvgPool", "AvgPool3D", "AvgPoolGrad", "Erf", "SigmoidGrad", "TanhGrad"})
 """Ops that PopLibs has one function for, whatever XLA makes of them."""
 _OTHER_REDUCTIONS = frozenset({"All", "Any", "Max", "Min", "Prod"})
 _SHIFTED = frozenset({"StatelessRandomNormal", "StatelessRandomUniform"})
