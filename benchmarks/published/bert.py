@@ -42,20 +42,23 @@ class Attention(layers.Layer):  # type: ignore[misc]
 
     Args:
         heads: number of attention heads.
+        products: matmuls that make queries, keys and values: one for all or three.
     """
 
-    def __init__(self, heads: int) -> None:
+    def __init__(self, heads: int, products: int = 1) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.products = heads, products
 
     def build(self, shape: Any) -> None:
-        self.kernel = self.add_weight("kernel", (shape[-1], 3 * shape[-1]), initializer="zeros")
+        each = (shape[-1], 3 // self.products * shape[-1])
+        self.kernels = [self.add_weight(f"kernel{n}", each, initializer="zeros") for n in range(self.products)]
 
     def call(self, x: Any) -> Any:
         batch, places, width = x.shape
         query, key, value = (
             tf.transpose(tf.reshape(one, [batch, places, self.heads, width // self.heads]), [0, 2, 1, 3])
-            for one in tf.split(tf.matmul(x, self.kernel), 3, axis=-1)
+            for kernel in self.kernels
+            for one in tf.split(tf.matmul(x, kernel), 3 // self.products, axis=-1)
         )
         scores = tf.matmul(query, key, transpose_b=True) * (width // self.heads) ** -0.5
         taken = tf.matmul(tf.nn.softmax(scores), value)
