@@ -2,8 +2,7 @@
 
 Arguments: encoder layers, width, attention heads, length of a sequence, sequences of a batch. Optional are the dtype,
 `float16` or `float32`, and the activation: `gelu` (the IPU's op, as in PopRT's benchmarks) or `erf` (as in its
-examples: ops in float32, and a product each for queries, keys and values). As in the published runs, a run takes 64
-batches.
+examples: ops in float32, and a product each for queries, keys and values). A run takes 64 batches.
 """
 
 from __future__ import annotations
