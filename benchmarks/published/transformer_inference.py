@@ -1,8 +1,8 @@
 """BERT inference on one IPU: `tf-ipu fit --system c600 -m benchmarks.published.transformer_inference 12 768 12 256 8`.
 
 Arguments: encoder layers, width, attention heads, length of a sequence, sequences of a batch. Optional are the dtype,
-`float16` or `float32`, and the activation: `gelu` (the IPU's op, as in PopRT's benchmarks) or `erf` (as in its
-examples: ops in float32, and a product each for queries, keys and values). A run takes 64 batches.
+`float16` or `float32`, and the activation. `gelu` is the IPU's op, as in PopRT's benchmarks. `erf` is as in its
+examples: ops in float32, and a product each for queries, keys and values. A run takes 64 batches.
 """
 
 from __future__ import annotations
