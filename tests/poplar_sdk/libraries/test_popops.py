@@ -46,11 +46,13 @@ def test_reduce_options(cases):
     check(case.outputs["sum"], old + a.sum(0) * case.inputs["scale"])
     assert case.outputs["wide"].dtype == numpy.float32
     check(case.outputs["wide"], h.astype(float).sum(0))
+    check(case.outputs["unit axis"], a.sum(0)[None])
     check(case.outputs["transposed"], a.max(1))
     check(case.outputs["many 0"], a.sum(1))
     check(case.outputs["many 1"], h.max(1).astype(numpy.float32))
     assert "no reduction ADD from float to int" in case.errors["types"]
     assert "dimension 2" in case.errors["dims"]
+    assert "the output has the shape {9,2}; expected {9}" in case.errors["shape"]
 
 
 @pytest.mark.parametrize("name", ["float", "half", "int"])

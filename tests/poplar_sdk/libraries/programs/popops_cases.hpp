@@ -70,6 +70,12 @@ inline std::vector<NamedCase> popopsCases() {
                      popops::reduceWithOutput(c.graph, a, sum, {0}, {Operation::ADD, true, scale}, c.prog);
                      c.output("sum", sum);
                      c.output("wide", popops::reduce(c.graph, h, FLOAT, {0}, Operation::ADD, c.prog));
+                     const Tensor unit = c.graph.clone(sum.expand({0}), "unit");
+                     popops::reduceWithOutput(c.graph, a, unit, {0}, Operation::ADD, c.prog);
+                     c.output("unit axis", unit);
+                     c.error("shape", [&] {
+                       popops::reduceWithOutput(c.graph, a, sum.expand({1}).broadcast(2, 1), {0}, Operation::ADD, c.prog);
+                     });
                      c.output("transposed", popops::reduce(c.graph, a.transpose(), {0}, Operation::MAX, c.prog));
                      std::vector<Tensor> many;
                      popops::reduceMany(c.graph, {{a, {1}, Operation::ADD}, {h, {1}, Operation::MAX, FLOAT}}, many, c.prog);

@@ -215,13 +215,19 @@ Tensor arrange(const Tensor &in, const std::vector<bool> &reduced, Reduction &re
   return in.dimShuffle(order);
 }
 
+// Outputs may have further axes of one element, as scripts give them to reduceMany.
+std::vector<std::size_t> withoutOnes(std::vector<std::size_t> shape) {
+  shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
+  return shape;
+}
+
 template <class Add>
 void addReduction(const Tensor &in, const Tensor &out, const std::vector<std::size_t> &dims,
                   const ReduceParams &params, Add addKernel) {
   checkTypes(in, out.elementType(), params);
   const auto reduced = markDims(in.shape(), dims);
   const auto kept = keptShape(in.shape(), reduced);
-  if (out.shape() != kept)
+  if (withoutOnes(out.shape()) != withoutOnes(kept))
     fail("popops::reduce", "the output has the shape " + poputil::detail::describeShape(out.shape()) + "; expected " +
          poputil::detail::describeShape(kept), "Pass an output of that shape");
   Reduction reduction{params.op, params.update, params.useScale};
