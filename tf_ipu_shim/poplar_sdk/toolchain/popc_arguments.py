@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 import tf_ipu_shim
+from tf_ipu_shim import sdk
 from tf_ipu_shim.machine.environment import checked_codelets
 from tf_ipu_shim.poplar_sdk.toolchain import sources
 
@@ -40,7 +41,7 @@ def parse(words: Sequence[str]) -> Arguments:
         ValueError: a word is not understood, or a source or the output is missing.
 
     Example:
-        >>> parse(["--version"]).shown.startswith("popc of tf_ipu_shim")
+        >>> parse(["--version"]).shown.startswith("POPLAR version ")
         True
     """
     arguments = Arguments(checked=checked_codelets.is_on())
@@ -61,7 +62,9 @@ def _read(word: str, rest: Iterator[str], arguments: Arguments) -> None:
     elif word in ("-h", "--help"):
         arguments.shown = (sources.TEMPLATE_DIRECTORY / "popc_help.txt").read_text(encoding="utf-8").rstrip()
     elif word == "--version":
-        arguments.shown = f"popc of tf_ipu_shim {tf_ipu_shim.__version__}"
+        # Scripts read the number behind "version".
+        release = f"POPLAR version {sdk.current()}.0 (simulated)"
+        arguments.shown = f"{release}, popc of tf_ipu_shim {tf_ipu_shim.__version__}"
     elif word in ("-v", "--verbose"):
         arguments.verbose = True
     elif word in ("--checked", "--no-checked"):
