@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def find_problem(options: argparse.Namespace) -> str | None:
-    """Why a report could not be written, or asked for, told before the script runs for hours; None if it can.
+    """Returns why a report could not be written, before the script runs for hours; None if it can.
 
     Example:
         >>> find_problem(argparse.Namespace(profile=None, baseline=None, memory_json="no/such/directory/m.json"))

@@ -34,7 +34,7 @@ def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", ti
 
 
 def for_version(system_chip: ChipSpec, version: str) -> ChipSpec:
-    """Returns the chip of a target version: the system's own if it is of that version, as Bow and GC200 share theirs.
+    """Returns the chip of a target version: the system's chip if it has that version, which Bow and GC200 share.
 
     Example:
         >>> for_version(chips.CHIPS["bow"], "ipu2").name

@@ -23,7 +23,7 @@ def stable_name(kind: str, name: str) -> str:
 
 
 def without_counts(name: str, counts: Mapping[str, int]) -> str:
-    """Returns a name with Keras' automatic names of layers as they are in a process that has made no layers before.
+    """Returns a name with Keras' automatic layer names numbered as in a new process.
 
     Args:
         counts: how many layers had each automatic name before.

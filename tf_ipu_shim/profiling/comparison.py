@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
     @property
     def more(self) -> float:
-        """By how much it grew."""
+        """The growth between the two profiles."""
         return self.after - self.before
 
 

@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report() -> Iterator[None]:
-    """Suggests the marker that is meant where pytest has refused one."""
+    """Suggests the nearest marker for one that pytest refused."""
     outcome: Any = yield
     markers.suggest_for_strict(outcome.get_result())
 

@@ -1,4 +1,4 @@
-// Tries users' code in a child process first, so that a crash is an error and not the end of the script.
+// Tries users' code in a child process first: a crash is then an error and does not end the script.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_CHILD_PROCESS_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_CHILD_PROCESS_HPP_
 

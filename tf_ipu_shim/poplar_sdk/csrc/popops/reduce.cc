@@ -14,7 +14,7 @@ namespace {
 
 using poputil::detail::Arithmetic;
 
-// Shape of the reduced tensor as it is read: `outer` times `size` times `inner`, of which `size` is reduced.
+// The input's shape as {outer, size, inner}; the dimension `size` is reduced.
 struct Reduction {
   Operation op = Operation::ADD;
   bool update = false, scaled = false;
