@@ -58,7 +58,7 @@ class PipelineStep:
         # Stands for the number of the mini-batch, which the loop around the step knows when it calls it.
         self._counter = array_ops.identity(array_ops.zeros([], "int32"), name="mini_batch")
         with loops.set_counter(self._counter):
-            self.graph, _ = tracing.trace_function(name.replace("/", "_"), self._trace, arguments.inputs)
+            self.graph, _ = tracing.trace_function(name.replace("/", "_"), self._trace, arguments.inputs or [])
         self._refuse_captures()
         if not arguments.shared_variables:
             refuse_shared_variables(self.graph, self._spans)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tf_ipu_shim.configuration.arguments import note_arguments
-from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
 from tf_ipu_shim.frontend.pipelines.arguments import PipelineArguments, check_stage_options
 from tf_ipu_shim.frontend.pipelines.options import PipelineSchedule, mini_batch_multiple
 from tf_ipu_shim.frontend.sharding import scopes
@@ -23,33 +22,13 @@ def check_pipeline(
 ) -> tuple[Stages, int]:
     """Checks a pipeline as it is checked when it is trained."""
     arguments = PipelineArguments(
-        stages=stages,
-        count=iterations,
-        repeat_count=1,
-        batch_serialization_iterations=1,
-        inputs=[],
-        infeed_queue=None,
-        outfeed_queue=None,
-        optimizer_function=None,
+        computational_stages=stages,
+        gradient_accumulation_count=iterations,
         device_mapping=device_mapping,
-        schedule=schedule,
-        recomputation_mode=None,
-        accumulator_dtype=None,
-        outfeed_loss=False,
-        outfeed_mask=None,
-        accumulate_outfeed=False,
-        accumulate_outfeed_dtype=None,
-        reduction_method=GradientAccumulationReductionMethod.SUM,
-        accumulates_captured=True,
-        offload_weight_update_variables=None,
-        replicated_optimizer_state_sharding=False,
-        offload_activations=None,
-        offload_gradient_accumulation_buffers=None,
-        replicated_weight_sharding=None,
-        offload_weights=None,
+        pipeline_schedule=schedule,
     ).check()
     check_stage_options("poplar_options", options, len(stages))
-    chosen = arguments.schedule or PipelineSchedule.Grouped
+    chosen = arguments.pipeline_schedule or PipelineSchedule.Grouped
     multiple = mini_batch_multiple(chosen, len(stages), training=False)
     if int(iterations) % multiple:
         raise ValueError(
