@@ -136,6 +136,16 @@ def watched_variables(graph: func_graph.FuncGraph) -> Any:
     return getattr(graph, "_watched_variables", ())
 
 
+def continue_names(graph: func_graph.FuncGraph, other: func_graph.FuncGraph) -> None:
+    """Has ops and scopes of a graph not take names of another, as if both were one graph."""
+    graph._names_in_use = other._names_in_use.copy()
+
+
+def returned_tensors(order: auto_control_deps.AutomaticControlDependencies) -> Any:
+    """Returns the results of the function that the control dependencies are for."""
+    return order._returned_tensors
+
+
 def is_loss_scaled_by_optimizer(graph: ops.Graph) -> Any:
     """Returns whether an optimizer has divided the loss by the replicas."""
     return getattr(graph, "_is_loss_scaled_by_optimizer", False)

@@ -19,15 +19,17 @@ from soak.programs.feed_programs import WAYS, running
 from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
-FORMS = (("top", 2), ("cond", 2), ("loop", 1), ("loop", 2), ("call", 2))
+FORMS = (("top", 2), ("cond", 1), ("cond", 2), ("loop", 1), ("loop", 2), ("call", 2), ("mixed", 1), ("mixed", 2))
 """Where accesses stand, and the version of control flow; conds of TensorFlow 1: docs/contributing/compiler.md."""
+_MIXED = ("cond", "loop", "call")
+_MODES = (*WAYS, "auto")
 
 
 class Function:
     """A random function of two variables; it is the same each time it is built.
 
     Args:
-        kind: where some accesses stand: `cond`, `loop`, `call`, or `top` for none.
+        kind: where some accesses stand: `cond`, `loop`, `call`, `mixed` for all of these, or `top` for none.
         seed: of its structure.
     """
 
@@ -66,9 +68,10 @@ class Function:
 
     def _nested(self, depth: int, x: Any) -> Any:
         steps = self._chance.randint(1, 4)
-        if self._kind == "call":
+        kind = self._chance.choice(_MIXED) if self._kind == "mixed" else self._kind
+        if kind == "call":
             return tf.function(lambda y: self._body(depth, y, steps), autograph=False)(x)
-        if self._kind == "cond":
+        if kind == "cond":
             is_taken = tf.reduce_sum(x) > self._chance.choice([0.0, 1e6])
             return tf.cond(is_taken, lambda: self._body(depth, x, steps), lambda: self._body(depth, x, steps))
         return tf.while_loop(
@@ -107,9 +110,17 @@ def on_ipu(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
         return ipu.ipu_compiler.compile(function, inputs)
 
 
-def ran(compile: Callable[..., Any], function: Callable[..., Any]) -> list[np.ndarray]:
-    """Returns what two runs of a compiled function give, then the variables."""
-    with tf.Graph().as_default(), v1.Session() as session:
+def ran(compile: Callable[..., Any], function: Callable[..., Any], optimizes: bool = True) -> list[np.ndarray]:
+    """Returns what two runs of a compiled function give, then the variables.
+
+    Args:
+        compile: makes ops of the function.
+        function: of a vector of three.
+        optimizes: whether TensorFlow's session optimizes the graph.
+    """
+    config = v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = not optimizes
+    with tf.Graph().as_default(), v1.Session(config=config) as session:
         x = v1.placeholder(tf.float32, [3])
         results = compile(function, [x])
         session.run(v1.global_variables_initializer())
@@ -117,20 +128,22 @@ def ran(compile: Callable[..., Any], function: Callable[..., Any]) -> list[np.nd
         return [value for run in (*runs, session.run(v1.global_variables())) for value in run if value is not None]
 
 
-def difference(function: Callable[..., Any], ways: Sequence[str] = WAYS) -> str:
+def difference(function: Callable[..., Any], modes: Sequence[str] = _MODES, optimizes: bool = True) -> str:
     """Describes where a function differs from stock's; empty if nowhere.
 
     Args:
         function: of a vector of three.
-        ways: how it runs on the host, `xla` and `kernels`.
+        modes: execution modes, how it runs on the host.
+        optimizes: whether stock TensorFlow's session optimizes the graph. Stock's order depends on it where a cond of
+            TensorFlow 1 is in another.
     """
-    wanted = ran(tf.xla.experimental.compile, function)
+    wanted = ran(tf.xla.experimental.compile, function, optimizes)
     wrong = []
-    for way in ways:
-        with running(way):
+    for mode in modes:
+        with running(mode):
             got = ran(on_ipu, function)
         if len(got) != len(wanted) or not all(map(_same, got, wanted)):
-            wrong.append(f"{way}: {[*map(float, got)]}, not {[*map(float, wanted)]}")
+            wrong.append(f"{mode}: {[*map(float, got)]}, not {[*map(float, wanted)]}")
     return "; ".join(wrong)
 
 
@@ -155,5 +168,5 @@ def found(first: int, count: int) -> Iterator[str]:
     for number in range(first, first + count):
         kind, version = FORMS[number % len(FORMS)]
         with control_flow(version):
-            text = difference(Function(kind, number))
+            text = difference(Function(kind, number), optimizes=version == 2 or kind not in ("cond", "mixed"))
         yield f"{kind}, control flow {version}, {number}: {text}" if text else ""

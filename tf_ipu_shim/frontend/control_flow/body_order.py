@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.frontend.tracing import access_order, side_effects
+from tf_ipu_shim.frontend.tracing import access_order, needed_ops, side_effects
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_util_v2
 from tf_ipu_shim.tf_private.graphs import auto_control_deps
@@ -37,13 +37,23 @@ def _exit(stock: Callable[..., Any]) -> Callable[..., Any]:
             return stock(self, *raised)
         tf_graphs.order_side_effects_as_outer(graph)
         graph.experimental_acd_manager = None
-        # A body of TensorFlow 1 runs what its results need, which the script's own waits tell.
-        access_order.order_accesses(graph, inlines=not getattr(graph, "_ipu_like_a_session", False))
         self.collective_manager_ids_used = {}
-        self.ops_which_must_run.update(side_effects.order_body(graph))
+        if getattr(graph, "_ipu_like_a_session", False):
+            needed_ops.note_results(graph, tf_graphs.returned_tensors(self))
+        for traced in _complete(graph):
+            # A body of TensorFlow 1 runs what its results need, which the script's own waits tell.
+            access_order.order_accesses(traced, inlines=not getattr(traced, "_ipu_like_a_session", False))
+            traced.control_outputs.extend(side_effects.order_body(traced))
         return None
 
     return __exit__
+
+
+def _complete(graph: Any) -> list[Any]:
+    """Returns the graphs to order: both branches of a cond of TensorFlow 1 after the second, as names are of both."""
+    if not hasattr(graph, "_ipu_branches"):
+        return [graph]
+    return graph._ipu_branches if len(graph._ipu_branches) == 2 else []
 
 
 def _is_in_stock_order(graph: Any) -> bool:

@@ -136,8 +136,9 @@ def _cond_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., Any
         if not _uses_v1_control_flow():
             return stock(pred, true_fn, false_fn, name)
         branches = (true_fn, false_fn) if _is_strict() else (_unpack_single(true_fn), _unpack_single(false_fn))
+        traced: list[Any] = []
         with prune_loop_bodies():
-            return stock(pred, *map(_recording_branch, branches), name)
+            return stock(pred, *(_recording_branch(branch, traced) for branch in branches), name)
 
     return cond_v2
 
@@ -178,12 +179,17 @@ def _unpack_single(branch: Callable[..., Any]) -> Callable[..., Any]:
     return unpacked
 
 
-def _recording_branch(branch: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a branch that notes which ops wait for others, and which operations it returns."""
+def _recording_branch(branch: Callable[..., Any], traced: list[Any]) -> Callable[..., Any]:
+    """Returns a branch that notes which ops wait for others, which operations it returns, and the graphs so far."""
 
     def noted(*values: Any) -> Any:
         mark_session_semantics()
-        returned, graph = _read_variables(branch(*values)), ops.get_default_graph()
+        graph: Any = ops.get_default_graph()
+        for other in traced:
+            tf_graphs.continue_names(graph, other)
+        traced.append(graph)
+        graph._ipu_branches = traced
+        returned = _read_variables(branch(*values))
         for op in nest.flatten(returned):
             if isinstance(op, ops.Operation) and op.graph is graph:
                 tf_graphs.set_attr(op, vocabulary.ASKED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from tf_ipu_shim.frontend.tracing import inlined_calls, internal_variables, script_order
+from tensorflow.compat.v2 import dtypes
+
+from tf_ipu_shim.frontend.tracing import inlined_calls, internal_variables, needed_ops, script_order
 from tf_ipu_shim.frontend.tracing.stock_graphs import Node, StockGraph
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import auto_control_deps_utils, func_graph, ops
@@ -48,11 +50,16 @@ def _unordered_accesses(graph: func_graph.FuncGraph) -> list[list[_Access]]:
     """Returns the accesses to each variable that one of several writes to."""
     accesses: dict[Hashable, list[_Access]] = {}
     for op in inlined_calls.live_ops(graph):
-        reads, writes = auto_control_deps_utils.get_read_write_resource_inputs(op)
+        _, writes = auto_control_deps_utils.get_read_write_resource_inputs(op)
         written = set(map(internal_variables.variable_of, writes))
-        for variable in {*map(internal_variables.variable_of, reads), *written}:
+        handles = [tensor for index, tensor in enumerate(op.inputs) if _is_accessed(op, index)]
+        for variable in dict.fromkeys(map(internal_variables.variable_of, handles)):
             accesses.setdefault(variable, []).append((op, variable in written))
     return [found for found in accesses.values() if len(found) > 1 and any(writes for _, writes in found)]
+
+
+def _is_accessed(op: ops.Operation, index: int) -> bool:
+    return op.inputs[index].dtype == dtypes.resource and needed_ops.needs_input(op, index)
 
 
 def _chain(accesses: Sequence[_Access]) -> None:

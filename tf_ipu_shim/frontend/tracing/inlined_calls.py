@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from tf_ipu_shim.compiler.ir import traced_functions, vocabulary
+from tf_ipu_shim.frontend.tracing import needed_ops
 from tf_ipu_shim.tf_private import functions as tf_functions
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import func_graph, handle_data_util, ops
@@ -38,7 +39,7 @@ def inline_calls(graph: func_graph.FuncGraph) -> None:
 
 
 def live_ops(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
-    """Yields the ops of a graph in the script's order, those of inlined functions in place of their calls."""
+    """Yields the ops of a graph that it needs in the script's order, those of inlined functions in place of their calls."""
     inlined = _kept_of(graph).instead
     made = {op for found in inlined.values() for op in found}
 
@@ -49,7 +50,7 @@ def live_ops(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
             yield from expanded(one)
 
     for op in graph.get_operations():
-        if op not in made:
+        if op not in made and needed_ops.is_needed(op):
             yield from expanded(op)
 
 
@@ -86,7 +87,8 @@ def without_inlined_calls(functions: Iterable[function_pb2.FunctionDef]) -> None
 def stock_sources(op: ops.Operation) -> list[ops.Operation]:
     """Returns the input ops of one op in stock's graph, in which handles also wait for the call."""
     instead = _kept_of(op.graph).handles.get(op, {})
-    return [instead.get(id(tensor), tensor.op) for tensor in op.inputs]
+    needed = [tensor for index, tensor in enumerate(op.inputs) if needed_ops.needs_input(op, index)]
+    return [instead.get(id(tensor), tensor.op) for tensor in needed]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.frontend.tracing import script_order
+from tf_ipu_shim.frontend.tracing import needed_ops, script_order
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import auto_control_deps, auto_control_deps_utils, func_graph, ops
 
@@ -35,7 +35,7 @@ def unneeded_side_effects(graph: func_graph.FuncGraph, required: Iterable[ops.Op
 
     Effects other than on variables keep the script's order as far as the order of accesses to variables lets them.
     """
-    needed = _required_ops(graph, required)
+    needed = needed_ops.required_ops(graph, required)
     further: list[ops.Operation] = []
     before: list[ops.Operation] = []
     last: ops.Operation | None = None
@@ -69,17 +69,6 @@ def order_body(graph: func_graph.FuncGraph) -> list[ops.Operation]:
         if op.type not in auto_control_deps_utils.RESOURCE_READ_OPS or any(out.consumers() for out in op.outputs):
             effects.append(op)
     return effects
-
-
-def _required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> set[ops.Operation]:
-    needed: set[ops.Operation] = set()
-    pending = [op for op in roots if op.graph is graph]
-    while pending:
-        op = pending.pop()
-        if op not in needed:
-            needed.add(op)
-            pending.extend([*(tensor.op for tensor in op.inputs), *op.control_inputs])
-    return needed
 
 
 def _has_nonvariable_effect(op: ops.Operation) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.frontend.tracing import inlined_calls
+from tf_ipu_shim.frontend.tracing import inlined_calls, needed_ops
 from tf_ipu_shim.tf_private import functions as tf_functions
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import control_flow_util_v2
@@ -47,7 +47,7 @@ class StockGraph:
         if not scope:
             self.names.update(_argument_names(graph))
         elif self._is_branch:
-            self._number_arguments(dict(_switched(graph)))
+            self._number_arguments(_switched(graph))
         else:
             entered = dict(_entered(graph))
             self._first_variable = next((op for op, name in entered.items() if name == "Enter"), None)
@@ -121,11 +121,16 @@ def _scope(graph: func_graph.FuncGraph) -> str:
     return "".join(f"{scope}/" for scope in scopes[::-1] if scope)
 
 
-def _switched(graph: func_graph.FuncGraph) -> Iterator[tuple[Node, str]]:
-    """Yields the arguments of a branch of TensorFlow 1 with the names of its `Switch` ops."""
-    yield _PREDICATE, "Switch"
-    for _, inner in graph.captures:
-        yield inner.op, f"{_first_user(inner.op)}/Switch"
+def _switched(graph: func_graph.FuncGraph) -> dict[Node, str]:
+    """Maps the arguments of a branch of TensorFlow 1 to the first of their `Switch` ops in all branches."""
+    switches: dict[int, str] = {}
+    for branch in graph._ipu_branches:
+        for outer, inner in branch.captures:
+            if needed_ops.is_argument_needed(inner):
+                name = f"{_first_user(inner.op)}/Switch"
+                switches[id(outer)] = min(name, switches.get(id(outer), name))
+    found = {inner.op: switches[id(outer)] for outer, inner in graph.captures if id(outer) in switches}
+    return {_PREDICATE: "Switch", **found}
 
 
 def _entered(graph: func_graph.FuncGraph) -> Iterator[tuple[ops.Operation, str]]:
