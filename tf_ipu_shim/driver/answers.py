@@ -60,7 +60,7 @@ def make_program(request: ProgramRequest, lowered: PreparedProgram) -> Program:
 
 def add_result_shapes(answer: Any, program: LoweredProgram) -> None:
     """Adds the result shapes and outfeed counts of a program that is compiled and not run."""
-    for feed, rows in program.sent.items():
+    for feed, rows in program.enqueues.items():
         answer.sent.add(feed_id=feed, rows=rows, replicas=program.replicas)
     for sizes in program.result_shapes:
         shape = answer.result_shapes.add(unknown_rank=sizes is None)

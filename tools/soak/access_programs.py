@@ -104,6 +104,11 @@ def _written(kind: str, weight: Any, step: int) -> Any:
     return (weight.assign_add if kind == "add" else weight.assign)(value).op
 
 
+def optimizes(kind: str, version: int) -> bool:
+    """Returns whether stock's order is that of a session that optimizes graphs: it has another for nested conds."""
+    return version == 2 or kind not in ("cond", "mixed")
+
+
 def on_ipu(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
     """Compiles a function for an IPU, as `tf.xla.experimental.compile` does for the host."""
     with ipu.scopes.ipu_scope("/device:IPU:0"):
@@ -134,8 +139,7 @@ def difference(function: Callable[..., Any], modes: Sequence[str] = _MODES, opti
     Args:
         function: of a vector of three.
         modes: execution modes, how it runs on the host.
-        optimizes: whether stock TensorFlow's session optimizes the graph. Stock's order depends on it where a cond of
-            TensorFlow 1 is in another.
+        optimizes: whether stock TensorFlow's session optimizes the graph.
     """
     wanted = ran(tf.xla.experimental.compile, function, optimizes)
     wrong = []
@@ -168,5 +172,5 @@ def found(first: int, count: int) -> Iterator[str]:
     for number in range(first, first + count):
         kind, version = FORMS[number % len(FORMS)]
         with control_flow(version):
-            text = difference(Function(kind, number), optimizes=version == 2 or kind not in ("cond", "mixed"))
+            text = difference(Function(kind, number), optimizes=optimizes(kind, version))
         yield f"{kind}, control flow {version}, {number}: {text}" if text else ""

@@ -113,7 +113,7 @@ def test_the_program_s_own_cut_is_counted_as_when_it_was_built(model, begins, mo
     description = next(one for one in counted if one is not None)
     for ours, theirs in (
         (built[0].inputs, description.input_bytes),
-        (built[0].kept, description.kept_bytes),
+        (built[0].stashed, description.kept_bytes),
         (built[0].checkpoints, description.checkpoint_bytes),
     ):
         assert theirs == pytest.approx(ours, abs=64)

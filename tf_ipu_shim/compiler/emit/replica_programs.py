@@ -37,7 +37,7 @@ def emit_replicas(state: LoweringState) -> None:
 def describe_runs(state: LoweringState) -> None:
     """Records the elements that one run enqueues, and which runs may not overlap."""
     program, functions = state.program, state.functions
-    program.sent = state.enqueues
+    program.enqueues = state.enqueues
     if functions.with_ops(frozenset({vocabulary.SEND_TO_HOST})):
         step_sends.share_step_rendezvous(program)
     communicating = vocabulary.INFEEDS | {vocabulary.OUTFEED_ENQUEUE} | vocabulary.COLLECTIVES

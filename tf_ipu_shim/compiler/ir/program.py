@@ -101,7 +101,7 @@ class LoweredProgram:
         planned_functions: the functions of these loops, which never run.
         planned_clusters: the XLA programs of these loops.
         result_shapes: of what it returns, None for one that its shapes do not tell; known once its memory is planned.
-        sent: how often one run enqueues to each outfeed, by its feed id.
+        enqueues: how often one run enqueues to each outfeed, by its feed id.
         traced: for each function that a pass made, and that XLA programs run, the traced function it was made of.
     """
 
@@ -121,7 +121,7 @@ class LoweredProgram:
     planned_functions: list[function_pb2.FunctionDef] = dataclasses.field(default_factory=list)
     planned_clusters: list[Cluster] = dataclasses.field(default_factory=list)
     result_shapes: list[tuple[int, ...] | None] = dataclasses.field(default_factory=list)
-    sent: dict[str, int] = dataclasses.field(default_factory=dict)
+    enqueues: dict[str, int] = dataclasses.field(default_factory=dict)
     traced: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property

@@ -39,10 +39,9 @@ def _exit(stock: Callable[..., Any]) -> Callable[..., Any]:
         graph.experimental_acd_manager = None
         self.collective_manager_ids_used = {}
         if getattr(graph, "_ipu_like_a_session", False):
-            needed_ops.note_results(graph, tf_graphs.returned_tensors(self))
+            needed_ops.note_needed(graph, [tensor.op for tensor in tf_graphs.returned_tensors(self)])
         for traced in _complete(graph):
-            # A body of TensorFlow 1 runs what its results need, which the script's own waits tell.
-            access_order.order_accesses(traced, inlines=not getattr(traced, "_ipu_like_a_session", False))
+            access_order.order_accesses(traced)
             traced.control_outputs.extend(side_effects.order_body(traced))
         return None
 

@@ -21,7 +21,7 @@ from tensorflow.compat.v2 import dtypes, nest
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.frontend.tracing import host_variables, tracing
+from tf_ipu_shim.frontend.tracing import host_variables, needed_ops, tracing
 from tf_ipu_shim.tf_private import control_flow
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import cond as stock_cond
@@ -66,15 +66,7 @@ def mark_session_semantics(is_limited: bool = False) -> None:
 def record_control_inputs(body: Any) -> None:
     """Notes which ops wait for others so far: TensorFlow is about to have ops with side effects wait for each other."""
     host_variables.hoist_host_reads(body)
-    _record_control_inputs(body)
-
-
-def _record_control_inputs(graph: Any) -> None:
-    for op in graph.get_operations():
-        names = [control.name.encode() for control in op.control_inputs]
-        if names:
-            waits = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))
-            tf_graphs.set_attr(op, vocabulary.WAITS_ATTRIBUTE, waits)
+    needed_ops.record_waits(body)
 
 
 def _functional_in_defun(stock: Callable[..., bool]) -> Callable[..., bool]:
@@ -100,7 +92,7 @@ def _while_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., An
         def condition(*values: Any) -> Any:
             mark_session_semantics(is_limited)
             answer = ops.convert_to_tensor(cond(*values))
-            _record_control_inputs(ops.get_default_graph())
+            needed_ops.record_waits(ops.get_default_graph())
             return answer
 
         def noted(*values: Any) -> Any:
@@ -193,7 +185,7 @@ def _recording_branch(branch: Callable[..., Any], traced: list[Any]) -> Callable
         for op in nest.flatten(returned):
             if isinstance(op, ops.Operation) and op.graph is graph:
                 tf_graphs.set_attr(op, vocabulary.ASKED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
-        _record_control_inputs(graph)
+        needed_ops.record_waits(graph)
         return returned
 
     return noted

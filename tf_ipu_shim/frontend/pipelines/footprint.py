@@ -21,7 +21,7 @@ class StageFootprint:
     """Bytes of one mini-batch, for each stage; see `PipelineDescription`."""
 
     inputs: tuple[int, ...]
-    kept: tuple[int, ...]
+    stashed: tuple[int, ...]
     checkpoints: tuple[int, ...]
 
 

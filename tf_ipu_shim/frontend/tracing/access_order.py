@@ -19,9 +19,10 @@ from tf_ipu_shim.tf_private.graphs import auto_control_deps_utils, func_graph, o
 _Access = tuple[ops.Operation, bool]  # an op, and whether it writes
 
 
-def order_accesses(graph: func_graph.FuncGraph, inlines: bool = True) -> None:
+def order_accesses(graph: func_graph.FuncGraph) -> None:
     """Adds control inputs between a write to a variable and its other accesses, also those of called functions."""
-    if inlines and _unordered_accesses(graph):
+    if _unordered_accesses(graph):
+        StockGraph(graph).hold_calls()
         inlined_calls.inline_calls(graph)
     accesses = _unordered_accesses(graph)
     if not accesses:

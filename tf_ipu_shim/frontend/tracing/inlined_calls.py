@@ -31,17 +31,23 @@ _KEPT = (vocabulary.STANDS_FOR_ATTRIBUTE, vocabulary.SERVED_ATTRIBUTE, vocabular
 def inline_calls(graph: func_graph.FuncGraph) -> None:
     """Adds the ops of called functions to a graph, and redirects the users of the calls to their results."""
     with graph.as_default(), ops.control_dependencies(None):
-        waiting = list(graph.get_operations())
+        waiting = [op for op in graph.get_operations() if needed_ops.is_needed(op)]
+        needed: list[ops.Operation] = []
         for op in waiting:
             body = _body(op)
             if body is not None:
-                waiting += _InlinedCall(op, body).made
+                call = _InlinedCall(op, body)
+                waiting += call.made
+                needed += [op, *call.effects]
+    if needed_ops.is_pruned(graph):
+        for op in needed:
+            tf_graphs.set_attr(op, vocabulary.ASKED_ATTRIBUTE, attr_value_pb2.AttrValue(b=True))
+        needed_ops.note_needed(graph, needed)
 
 
 def live_ops(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
-    """Yields the ops of a graph that it needs in the script's order, those of inlined functions in place of their calls."""
+    """Yields the needed ops of a graph in the script's order, those of inlined functions in place of their calls."""
     inlined = _kept_of(graph).instead
-    made = {op for found in inlined.values() for op in found}
 
     def expanded(op: ops.Operation) -> Iterator[ops.Operation]:
         if op not in inlined:
@@ -50,8 +56,13 @@ def live_ops(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
             yield from expanded(one)
 
     for op in graph.get_operations():
-        if op not in made and needed_ops.is_needed(op):
+        if not is_inlined(op) and needed_ops.is_needed(op):
             yield from expanded(op)
+
+
+def is_inlined(op: ops.Operation) -> bool:
+    """Returns whether an op is of an inlined function."""
+    return op in _kept_of(op.graph).copies
 
 
 def waits(graph: func_graph.FuncGraph) -> dict[Hashable, list[Hashable]]:
@@ -99,10 +110,11 @@ class _Beginning:
 
 
 class _Kept:
-    """The inlined calls of a graph: the ops that replace each, its followers, origins of handles, a count of names."""
+    """The inlined calls of a graph: the ops that replace each, all of these, followers, handles, a count of names."""
 
     def __init__(self) -> None:
         self.instead: dict[ops.Operation, list[ops.Operation]] = {}
+        self.copies: set[ops.Operation] = set()
         self.after: dict[ops.Operation, list[ops.Operation]] = {}
         self.handles: dict[ops.Operation, dict[int, ops.Operation]] = {}
         self.names = itertools.count()
@@ -132,9 +144,11 @@ class _InlinedCall:
 
     Attributes:
         made: ops of the copy.
+        effects: those of them that run whether a result needs them or not.
     """
 
     made: list[ops.Operation]
+    effects: list[ops.Operation]
 
     def __init__(self, call: ops.Operation, body: func_graph.FuncGraph) -> None:
         self._call, self._graph = call, call.graph
@@ -148,10 +162,10 @@ class _InlinedCall:
         entry = self._join("input_control_node", call.control_inputs) if call.control_inputs else None
         self._take_arguments(body, entry)
         self._copy_ops(body, entry)
-        effects = [self._copies[op] for op in body.control_outputs]
+        self.effects = [self._copies[op] for op in body.control_outputs]
         results = [self._tensors[id(tensor)] for tensor in body.outputs]
         self._replace_results(dict(zip(map(id, call.outputs), results)))
-        self._replace_waits(effects or ([entry] if entry else []))
+        self._replace_waits(self.effects or ([entry] if entry else []))
 
     def _take_arguments(self, body: func_graph.FuncGraph, entry: ops.Operation | None) -> None:
         """Replaces the function's arguments by the call's values."""
@@ -214,6 +228,7 @@ class _InlinedCall:
             handle_data_util.copy_handle_data(source, tensor)
             self._tensors[id(source)] = tensor
         self.made.append(op)
+        self._kept.copies.add(op)
         return op
 
     def _join(self, name: str, controls: Iterable[ops.Operation]) -> ops.Operation:

@@ -9,6 +9,7 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.tf_private import functions as tf_functions
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.graphs import func_graph, ops
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
 def required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> set[ops.Operation]:
@@ -23,15 +24,30 @@ def required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) ->
     return needed
 
 
-def note_results(graph: func_graph.FuncGraph, results: Iterable[Any]) -> None:
-    """Notes what a body or branch returns before anything is ordered."""
-    graph._ipu_needed = required_ops(graph, [result.op for result in results])
+def note_needed(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> None:
+    """Notes that a body or branch needs ops, in addition to those noted before."""
+    graph._ipu_roots = [*getattr(graph, "_ipu_roots", ()), *roots]
+    graph._ipu_needed = required_ops(graph, graph._ipu_roots)
+    record_waits(graph)
+
+
+def record_waits(graph: Any) -> None:
+    """Notes which ops wait for others so far: what is added later to order side effects needs nothing."""
+    for op in graph.get_operations():
+        names = [control.name.encode() for control in op.control_inputs]
+        if names or vocabulary.WAITS_ATTRIBUTE in op.node_def.attr:
+            waits = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))
+            tf_graphs.set_attr(op, vocabulary.WAITS_ATTRIBUTE, waits)
 
 
 def is_needed(op: ops.Operation) -> bool:
     """Returns whether the results of an op's graph need the op; always True of what is not of TensorFlow 1."""
-    needed = getattr(op.graph, "_ipu_needed", None)
-    return needed is None or op in needed
+    return not is_pruned(op.graph) or op in op.graph._ipu_needed
+
+
+def is_pruned(graph: Any) -> bool:
+    """Returns whether a graph runs what its results need and nothing else."""
+    return hasattr(graph, "_ipu_needed")
 
 
 def needs_input(op: ops.Operation, index: int) -> bool:
@@ -39,11 +55,9 @@ def needs_input(op: ops.Operation, index: int) -> bool:
     if op.type not in vocabulary.BRANCHES or not index:
         return True
     functions = tf_graphs.functions_by_name(op.graph)
-    graphs: list[Any] = [
-        tf_functions.source_graph(functions[name]) for name in op_types.called_functions(op.node_def)
-    ]
+    graphs: list[Any] = [tf_functions.source_graph(functions[name]) for name in op_types.called_functions(op.node_def)]
     arguments = [graph.inputs[index - len(op.inputs)] for graph in graphs]
-    return any(not hasattr(tensor.graph, "_ipu_needed") or is_argument_needed(tensor) for tensor in arguments)
+    return any(not is_pruned(tensor.graph) or is_argument_needed(tensor) for tensor in arguments)
 
 
 def is_argument_needed(argument: Any) -> bool:

@@ -68,6 +68,12 @@ class StockGraph:
                     users.setdefault(source, []).append(node)
         return users
 
+    def hold_calls(self) -> None:
+        """Has calls in a loop of TensorFlow 1 wait for its iteration, as stock's do: inlined ops take it from them."""
+        for node in self.names:
+            if node is not _PREDICATE and node.type in vocabulary.CALLS:
+                tf_graphs.add_control_inputs(node, [pivot for pivot in self._pivots(node) if pivot is not _PREDICATE])
+
     def _sources(self, node: Node) -> list[Node]:
         """Returns the inputs and control inputs of a node."""
         if node is _PREDICATE:
@@ -77,7 +83,7 @@ class StockGraph:
 
     def _pivots(self, op: ops.Operation) -> list[Node]:
         """Returns the ops for which TensorFlow 1 makes an op wait only to keep it in its iteration or branch."""
-        if op.control_inputs or op.type == "Placeholder":
+        if op.control_inputs or op.type == "Placeholder" or inlined_calls.is_inlined(op):
             return []
         if self._is_branch:
             return [] if op.inputs else [_PREDICATE]
@@ -160,7 +166,8 @@ def _first_user(argument: ops.Operation) -> str:
     if user is None or user.type not in vocabulary.LOOPS | vocabulary.BRANCHES:
         return argument.name.rpartition("/")[0]
     index = next(index for index, tensor in enumerate(user.inputs) if tensor is argument.outputs[0])
-    within = _first_user_within(user, index - len(user.inputs))
+    is_predicate = user.type in vocabulary.BRANCHES and not index
+    within = "" if is_predicate else _first_user_within(user, index - len(user.inputs))
     return f"{user.name}/{within}" if within else user.name
 
 
