@@ -184,3 +184,10 @@ def test_helpers():
     assert sharding_utils.children(x.op) == {y.op}
     sharding_utils.set_ipu_shard(y.op, 3)
     assert sharding.get_sharding(y.op) == [3]
+
+
+def test_a_shard_is_written_the_same_way_by_all():
+    with tf.compat.v1.Graph().as_default(), ipu.scopes.ipu_shard(3):
+        by_scope, by_function = tf.constant(1.0).op, tf.constant(1.0).op
+    sharding_utils.set_ipu_shard(by_function, 3)
+    assert by_function.get_attr("_XlaSharding") == by_scope.get_attr("_XlaSharding")

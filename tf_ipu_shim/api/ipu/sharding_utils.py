@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir import sharding_annotations, vocabulary
 from tf_ipu_shim.frontend.pipelines.sources import tensor_bytes
 from tf_ipu_shim.tf_private import graphs as tf_graphs
-from tf_ipu_shim.tf_private.protos import attr_value_pb2, xla_data_pb2
+from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 # Ops that are no work of an IPU's.
 prohibited_ops = frozenset({"NoOp", "Placeholder", "Const"})
@@ -69,10 +69,8 @@ def set_ipu_shard(op: Any, index: int) -> None:
         ...     ipu.sharding.get_sharding(y.op)
         [1]
     """
-    sharding = xla_data_pb2.OpSharding(
-        type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[index]
-    )
-    tf_graphs.set_attr(op, vocabulary.SHARDING_ATTRIBUTE, attr_value_pb2.AttrValue(s=sharding.SerializeToString()))
+    annotation = attr_value_pb2.AttrValue(s=sharding_annotations.sharding_annotation(index))
+    tf_graphs.set_attr(op, vocabulary.SHARDING_ATTRIBUTE, annotation)
 
 
 def ancestors(op: Any) -> set[Any]:

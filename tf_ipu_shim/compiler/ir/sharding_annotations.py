@@ -40,9 +40,9 @@ def _location(serialised: bytes) -> Location | None:
     return ALL_IPUS if shard == _ALL_SHARDS else on_shard(Shard(shard))
 
 
-def sharding_annotation(shard: Shard) -> bytes:
-    """Returns the annotation for a shard: the value of `vocabulary.SHARDING_ATTRIBUTE`."""
+def sharding_annotation(shard: int) -> bytes:
+    """Returns the annotation for a shard, or for all by -1: the value of `vocabulary.SHARDING_ATTRIBUTE`."""
     from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
-    sharding = xla_data_pb2.OpSharding(type=_MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[shard])
+    sharding = xla_data_pb2.OpSharding(type=_MAXIMAL, tile_assignment_devices=[shard])
     return bytes(sharding.SerializeToString(deterministic=True))

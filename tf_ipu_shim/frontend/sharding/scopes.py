@@ -11,7 +11,7 @@ from typing import Any
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim import patches
-from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir import sharding_annotations, vocabulary
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.runtime import devices
 from tf_ipu_shim.tf_private import graphs as tf_graphs
@@ -125,10 +125,8 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
             f"ipu_shard({index!r}): there is no such IPU; expected 0 or more within the device, or -1 "
             "for every IPU. Pass such an index."
         )
-    sharding = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_devices=shards)
-    with tracing.attribute_scope(
-        {vocabulary.SHARDING_ATTRIBUTE: attr_value_pb2.AttrValue(s=sharding.SerializeToString(deterministic=True))}
-    ):
+    annotation = attr_value_pb2.AttrValue(s=sharding_annotations.sharding_annotation(shard))
+    with tracing.attribute_scope({vocabulary.SHARDING_ATTRIBUTE: annotation}):
         yield
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim.api.addons.saved_model_tool.converter.converter import Converter
-from tf_ipu_shim.compiler.ir import vocabulary
+from tf_ipu_shim.compiler.ir import sharding_annotations, vocabulary
 from tf_ipu_shim.frontend.conversion import graph_nodes, host_part
-from tf_ipu_shim.tf_private.protos import attr_value_pb2, xla_data_pb2
 
 
 class ManualSharding(Converter):
@@ -47,20 +46,14 @@ class ManualSharding(Converter):
                 "nodes on the IPU. Leave out manual_sharding, or ipu_placement=False."
             )
         for node in placed:
-            node.attr[vocabulary.SHARDING_ATTRIBUTE].CopyFrom(_mark(self._shard_of(node.name)))
+            annotation = sharding_annotations.sharding_annotation(self._shard_of(node.name))
+            node.attr[vocabulary.SHARDING_ATTRIBUTE].s = annotation
         return graph_def, signature_def
 
     def _shard_of(self, name: str) -> int:
         return next(
             (index for index, shard_patterns in enumerate(self._shards) if graph_nodes.matches(name, shard_patterns)), 0
         )
-
-
-def _mark(shard: int) -> attr_value_pb2.AttrValue:
-    sharding = xla_data_pb2.OpSharding(
-        type=xla_data_pb2.OpSharding.MAXIMAL, tile_assignment_dimensions=[1], tile_assignment_devices=[shard]
-    )
-    return attr_value_pb2.AttrValue(s=sharding.SerializeToString())
 
 
 def _check(shards: Any, num_ipus: int) -> None:
