@@ -19,6 +19,7 @@ from tf_ipu_shim.legacy.names import mode
 from tf_ipu_shim.legacy.names.python import removed_functions, removed_names, yaml_loader
 from tf_ipu_shim.legacy.names.tensorflow import (
     collective_keys,
+    command_arguments,
     dataset_statistics,
     dimensions,
     half_batch_norm,
@@ -68,6 +69,7 @@ def install_attributes() -> None:
         _add_mixed_precision()
         _add_contrib()
         collective_keys.install()
+        command_arguments.install()
         dataset_statistics.install()
         dimensions.install()
         half_batch_norm.install()
