@@ -1,6 +1,6 @@
 """Restores the parser and the commands of TensorFlow 1.15 to 2.6 in `tensorflow.python.tools.saved_model_cli`.
 
-There a parsed command line holds every option, a program may add options of its own, and each command takes what was
+There a parsed command line holds every option, programs may add their options, and each command takes what was
 parsed. Since TensorFlow 2.13 options are flags of absl and commands take nothing. Checked on TensorFlow 2.15.1 and
 2.21.0.
 """
