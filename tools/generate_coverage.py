@@ -148,7 +148,7 @@ def era() -> list[str]:
         "| `yaml.load(file)` without a loader, in scripts | 1.15-2.6 | PyYAML's `FullLoader` |",
         "| `tf.data.experimental.StatsAggregator`, `latency_stats`, `bytes_produced_stats`, "
         "`Options.experimental_stats` | 1.15-2.6 | the ops of the installed TensorFlow |",
-        "| `tensorflow.python.tools.saved_model_cli`: options of one's own, `run(args)` | 1.15-2.6 | as they were |",
+        "| `tensorflow.python.tools.saved_model_cli`: options of tools, `run(args)` | 1.15-2.6 | as they were |",
         "| `tf.nn.fused_batch_norm` with a scale of half precision | 1.15-2.6 | as on IPUs |",
         "| `trainable` of a layer, of any type | 1.15-2.6 | whether it is true |",
         "| `tf.mixed_precision`, loss scales of `tf.train.experimental` | 2.1-2.6 | those of `tf.compat.v1` |",
