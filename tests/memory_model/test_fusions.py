@@ -84,6 +84,26 @@ def test_a_norm_takes_halves_as_they_are(names):
     assert [name for name in made if name.startswith("norm")] == ["norm/batch-norm-training/batchNormalise"]
 
 
+def test_norms_of_one_shape_and_type_are_one_function(names):
+    ones = np.ones(2, np.float32)
+
+    def norms(**between):
+        def function(x):
+            for change in (lambda first: first, *between.values()):
+                x = change(x)
+                x = v1.nn.fused_batch_norm(x, ones, ones, ones, ones, is_training=False, name="norm")[0]
+            return x
+
+        made = names(function, [1, 4, 4, 2])
+        return [name for name in made if name.endswith("batchNormalise")]
+
+    first = "norm/batch-norm-inference/batchNormalise"
+    second = "norm_1/batch-norm-inference.1/batchNormalise"
+    assert norms(same=tf.negative) == [first]
+    assert norms(other_shape=lambda x: tf.reshape(x, [1, 2, 8, 2])) == [first, second]
+    assert norms(other_type=lambda x: tf.cast(x, tf.float16)) == [first, second]
+
+
 def test_a_convolution_tells_its_strides(names):
     made = names(lambda x: tf.nn.conv2d(x, tf.ones([3, 3, 2, 4]), [1, 2, 2, 1], "VALID", name="conv"), [1, 7, 7, 2])
     assert made[0] == "conv/convolution/Conv_3x3_stride2x2/Convolve"

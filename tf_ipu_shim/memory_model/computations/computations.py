@@ -27,7 +27,14 @@ from tf_ipu_shim.memory_model.computations.fusions import (
     find_kernels,
 )
 from tf_ipu_shim.memory_model.computations.kinds import FREE, RANDOM, element_bytes, kind_and_sizes
-from tf_ipu_shim.memory_model.computations.layouts import PATH_LIMIT, Layouts, allocate, mapped_like, operand_layouts
+from tf_ipu_shim.memory_model.computations.layouts import (
+    NORMS,
+    PATH_LIMIT,
+    Layouts,
+    allocate,
+    mapped_like,
+    operand_layouts,
+)
 from tf_ipu_shim.memory_model.computations.library_names import library_names
 from tf_ipu_shim.memory_model.computations.matmul_passes import matmul_types
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction, find_outlined, outlined_calls_of
@@ -74,7 +81,7 @@ _RANDOM_NAMES = {
     "StatelessTruncatedNormal": ("truncated-normal", "truncatedNormal"),
 }
 # Computations that share one function if they are alike, such as matmuls.
-_SHARED = frozenset("batch-norm-grad batch-norm-inference batch-norm-training weights-transpose-chans-flip-x-y".split())
+_SHARED = NORMS | {"weights-transpose-chans-flip-x-y"}
 _SEARCHED = _LIBRARY_NAMES_BY_OP.keys() | {"BiasAddGrad"}
 _FORWARDING = VIEWS | FREE | {"convert", "copy"}
 _NAMES = {
@@ -190,7 +197,7 @@ class ComputationClassifier:
             owner, below = f"{owner.rpartition('/')[0]}/{library.name}", f"/{below.partition('/')[2]}"
             same = library if library.layer else None
         elif _is_shared(instruction, kind, fusion):
-            same = (instruction.opcode, below, sizes, size, planning, _shapes_that_count(instruction, operands))
+            same = (instruction.opcode, below, sizes, size, planning, _shapes_that_count(instruction, operands, by_id))
         else:
             same = self._function_of(instruction, context, below)
         owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
@@ -364,9 +371,14 @@ def _representatives(by_id: Mapping[int, Any]) -> set[int]:
     return set(last.values())
 
 
-def _shapes_that_count(instruction: Any, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """Returns the shapes that tell two functions of one size apart: those of a convolution's operands."""
-    return _shapes(operands) if instruction.opcode == "convolution" else ()
+def _shapes_that_count(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> tuple[Any, ...]:
+    """Returns what tells functions of one size apart: shapes of a convolution, shape and type of a norm's input."""
+    if instruction.opcode == "convolution":
+        return _shapes(operands)
+    if instruction.opcode not in NORMS:
+        return ()
+    given = by_id[operands[0].operand_ids[0]] if operands[0].opcode == "convert" else operands[0]
+    return (*_shapes(operands[:1]), given.shape.element_type)
 
 
 def _shapes(instructions: Sequence[Any]) -> tuple[tuple[int, ...], ...]:

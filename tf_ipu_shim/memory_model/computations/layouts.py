@@ -13,7 +13,7 @@ from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
 
 PATH_LIMIT = 32
 """Instructions to look at between a tensor and the matmul whose layout it keeps."""
-_NORMS = frozenset({"batch-norm-grad", "batch-norm-inference", "batch-norm-training"})
+NORMS = frozenset({"batch-norm-grad", "batch-norm-inference", "batch-norm-training"})
 _RESHAPES = frozenset({"bitcast", "reshape"})
 _SAME_AXES = frozenset(
     "concatenate copy dynamic-slice dynamic-update-slice pad reduce-window reverse select-and-scatter slice".split()
@@ -34,7 +34,7 @@ GROUP = 16
 
 def mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
     """Returns the operand whose tile mapping an instruction's result keeps, or None."""
-    if instruction.opcode in _NORMS or instruction.opcode == "get-tuple-element":
+    if instruction.opcode in NORMS or instruction.opcode == "get-tuple-element":
         return _normalised(instruction, by_id)
     if instruction.opcode not in ELEMENTWISE and instruction.opcode not in _KEEP_TILES:
         return None
@@ -49,7 +49,7 @@ def _normalised(instruction: Any, by_id: Mapping[int, Any]) -> Any:
     """Returns the input of a norm, if an instruction is its first result."""
     if instruction.opcode == "get-tuple-element":
         norm = by_id[instruction.operand_ids[0]]
-        return by_id[norm.operand_ids[0]] if norm.opcode in _NORMS and not instruction.tuple_index else None
+        return by_id[norm.operand_ids[0]] if norm.opcode in NORMS and not instruction.tuple_index else None
     return by_id[instruction.operand_ids[0]] if instruction.opcode == "batch-norm-inference" else None
 
 
