@@ -29,11 +29,7 @@ struct GruParams : rnn::detail::LayerParams {
   bool resetAfter = false;
 };
 
-struct GruWeights {
-  poplar::Tensor inputWeights;
-  poplar::Tensor outputWeights;
-  poplar::Tensor biases;
-};
+struct GruWeights : rnn::detail::LayerWeights {};
 
 std::uint64_t getBasicGruCellFwdFlops(const GruParams &params);
 std::uint64_t getBasicGruCellBwdFlops(const GruParams &params);

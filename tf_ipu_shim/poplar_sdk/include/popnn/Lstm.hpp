@@ -39,11 +39,7 @@ struct LstmState {
   poplar::Tensor getAsTensor() const;
 };
 
-struct LstmWeights {
-  poplar::Tensor inputWeights;
-  poplar::Tensor outputWeights;
-  poplar::Tensor biases;
-};
+struct LstmWeights : rnn::detail::LayerWeights {};
 
 std::uint64_t getBasicLstmCellFwdFlops(const LstmParams &params);
 std::uint64_t getBasicLstmCellBwdFlops(const LstmParams &params);

@@ -58,6 +58,13 @@ struct LayerParams {
         recurrentActivation(recurrentActivation) {}
 };
 
+// The weights of such a layer, and their gradients.
+struct LayerWeights {
+  poplar::Tensor inputWeights;
+  poplar::Tensor outputWeights;
+  poplar::Tensor biases;
+};
+
 }  // namespace detail
 }  // namespace rnn
 }  // namespace popnn
