@@ -1,5 +1,6 @@
 """Recurrent layers, CTC losses, multi-convolutions and histograms against NumPy."""
 
+import collections
 import itertools
 
 import numpy
@@ -172,6 +173,31 @@ def test_ctc_losses(cases, name):
     assert numpy.isinf(cases["ctc plain"].outputs["loss"]).tolist() == [False, False, False, True]
     for i in range(4):
         check_ctc(case, name, i)
+
+
+def likeliest_labels(logs, count):
+    """Labels and the negative logarithms of their probabilities, by all paths of {steps, classes}; the blank is 0."""
+    sums = collections.Counter()
+    for path in itertools.product(range(logs.shape[1]), repeat=len(logs)):
+        label = tuple(symbol for symbol, _ in itertools.groupby(path) if symbol != 0)
+        sums[label] += numpy.exp(sum(logs[step, symbol] for step, symbol in enumerate(path)))
+    return [(list(label), -numpy.log(total)) for label, total in sums.most_common(count)]
+
+
+def test_beam_searches(cases):
+    case = cases["beam search"]
+    costs, lengths, labels = (case.outputs[key] for key in ("costs", "lengths", "labels"))
+    for i, steps in enumerate(case.inputs["steps"]):
+        wanted = likeliest_labels(log_softmax(case.inputs["logits"][:steps, i].astype(float)), 4)
+        for path, (label, cost) in enumerate(wanted):
+            assert labels[i, path].tolist() == label + [0] * (5 - len(label))
+            assert lengths[i, path] == len(label)
+            check(costs[i, path], cost, 1e-4)
+        assert numpy.isinf(costs[i, len(wanted) :]).all() and not lengths[i, len(wanted) :].any()
+    check(case.outputs["alone"], costs, 1e-5)
+    assert (case.outputs["narrow"][:, 0] >= costs[:, 0] - 1e-5).all()
+    assert "2 paths are asked for, of 1 beams" in case.errors["paths"]
+    assert "the blank class is 3" in case.errors["blank"]
 
 
 def test_multi_convolutions(cases):

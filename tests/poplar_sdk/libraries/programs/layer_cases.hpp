@@ -3,6 +3,7 @@
 
 #include <poplar/RandomSeed.hpp>
 #include <poplin/MultiConvolution.hpp>
+#include <popnn/CTCInference.hpp>
 #include <popnn/CTCLoss.hpp>
 #include <popnn/Gru.hpp>
 #include <popnn/LogSoftmax.hpp>
@@ -77,6 +78,26 @@ inline void gruCase(Case &c, const std::function<void(popnn::gru::GruParams &)> 
   c.output("db", gradients.biases);
 }
 
+// Enough beams for every label, and one beam only.
+inline void beamSearchCase(Case &c) {
+  const auto logits = c.input("logits", FLOAT, {5, 3, 3});
+  const auto steps = c.data("steps", UNSIGNED_INT, {3}, {5, 2, 0});
+  const auto plan = popnn::ctc_infer::plan(c.graph, FLOAT, 3, 5, 3, 40);
+  const auto search = [&](unsigned beams, unsigned paths, unsigned blank = 0) {
+    return popnn::ctc_infer::beamSearchDecoderLogits(c.graph, logits, steps, c.prog, blank, beams, paths, plan);
+  };
+  const auto [costs, lengths, labels] = search(40, 4);
+  c.output("costs", costs);
+  c.output("lengths", lengths);
+  c.output("labels", labels);
+  const auto logs = popnn::logSoftmax(c.graph, logits, c.prog);
+  c.output("alone", std::get<0>(popnn::ctc_infer::beamSearchDecoderLogProbabilities(c.graph, logs, steps, c.prog, 0, 40,
+                                                                                     4, plan)));
+  c.output("narrow", std::get<0>(search(1, 1)));
+  c.error("paths", [&] { search(1, 2); });
+  c.error("blank", [&] { search(1, 1, 3); });
+}
+
 inline std::vector<NamedCase> layerCases() {
   std::vector<NamedCase> cases;
   const auto nothing = [](auto &) {};
@@ -114,6 +135,7 @@ inline std::vector<NamedCase> layerCases() {
                        params.cellOrder = {BASIC_GRU_CELL_CANDIDATE, BASIC_GRU_CELL_RESET_GATE, BASIC_GRU_CELL_UPDATE_GATE};
                      }, FLOAT, true);
                    }});
+  cases.push_back({"beam search", [](Case &c) { beamSearchCase(c); }});
   for (const auto &[name, options] : std::vector<std::pair<std::string, OptionFlags>>{
            {"plain", {}}, {"logs", {{"includeSoftmaxGradient", "false"}}}, {"zero", {{"zeroInfinity", "true"}}}})
     cases.push_back({"ctc " + name, [options = options](Case &c) {

@@ -1,23 +1,13 @@
 // CTC losses by sums over the paths, forwards and backwards, of logarithms in double.
-#include <limits>
 #include <popnn/CTCLoss.hpp>
 #include <popnn/LogSoftmax.hpp>
 #include <sstream>
 
-#include "poputil/library.hpp"
+#include "popnn/ctc.hpp"
 
 namespace popnn::ctc {
 
-using namespace poputil::library;
-
 namespace {
-
-constexpr double NONE = -std::numeric_limits<double>::infinity();
-
-double logAdd(double a, double b) {
-  const double high = std::max(a, b), low = std::min(a, b);
-  return high == NONE ? NONE : high + std::log1p(std::exp(low - high));
-}
 
 // The sizes of the data, and the values of the options.
 struct Losses {
@@ -127,14 +117,6 @@ void writeGradient(const Losses &losses, const Paths &paths, std::size_t sequenc
       const double probability = losses.with_softmax ? std::exp(paths.log(step, k)) : 0;
       gradient[(step * losses.batch + sequence) * losses.classes + k] = static_cast<float>(probability - share);
     }
-}
-
-void checkLengths(const std::string &function, const char *what, const Tensor &lengths, const Shape &shape) {
-  if (lengths.shape() != shape ||
-      (lengths.elementType() != poplar::UNSIGNED_INT && lengths.elementType() != poplar::INT))
-    fail(function, std::string(what) + " have the shape " + poputil::detail::describeShape(lengths.shape()) +
-         " and the type " + poputil::detail::typeName(lengths.elementType()) + "; expected " +
-         poputil::detail::describeShape(shape) + " and unsigned int", "Reshape or cast them");
 }
 
 // The losses and, unless `gradient` is null, their gradient, from logarithms of probabilities.
