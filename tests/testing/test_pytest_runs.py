@@ -87,6 +87,11 @@ def test_wrong_value_of_a_marker(run, marker, message):
     result.stdout.no_fnmatch_line("*pytest_plugin*.py*")
 
 
+def test_markers_of_graphcores_examples(run):
+    result = run("import pytest\n\n@pytest.mark.ipu_version('ipu2')\ndef test_one():\n    pass")
+    result.assert_outcomes(passed=1, warnings=1)
+
+
 @pytest.mark.parametrize("name", ["ipu_sytem", "ipusystem"])
 @pytest.mark.parametrize("options", [(), ("--strict-markers",)])
 def test_misspelt_marker(run, name, options):
