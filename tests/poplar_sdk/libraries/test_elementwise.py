@@ -232,3 +232,11 @@ def test_errors_name_what_is_wrong(cases):
     assert "EXPONENT has no form for elements of type int" in errors["operation"]
     assert "placeholder _2" in errors["placeholder"]
     assert "the output has the type float; expected bool" in errors["output"]
+
+
+def test_subnormal_halves(cases):
+    case = cases["subnormal halves"]
+    x = case.inputs["x"]
+    assert (x != 0).all()
+    numpy.testing.assert_array_equal(case.outputs["sum"], x + x)
+    numpy.testing.assert_array_equal(case.outputs["half"], x * numpy.float16(0.5))

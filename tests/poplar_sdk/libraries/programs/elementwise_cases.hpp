@@ -54,6 +54,12 @@ inline std::vector<NamedCase> elementwiseCases() {
   const std::vector<B> logical{B::LOGICAL_AND, B::LOGICAL_OR, B::EQUAL, B::NOT_EQUAL};
 
   std::vector<NamedCase> cases;
+  cases.push_back({"subnormal halves", [](Case &c) {
+                     const auto x = c.data("x", HALF, {5}, {6e-8, 1e-6, 3e-5, -2e-5, 6.2e-5});
+                     c.output("sum", popops::add(c.graph, x, x, c.prog));
+                     c.output("half", popops::map(c.graph, popops::expr::Mul(popops::expr::_1,
+                                                                             popops::expr::Const(0.5f)), {x}, c.prog));
+                   }});
   for (const auto &type : {FLOAT, HALF}) {
     const auto name = std::string(type.toString());
     cases.push_back({"unary " + name, [=](Case &c) { unaryCase(c, type, -3, 3, any_sign); }});
