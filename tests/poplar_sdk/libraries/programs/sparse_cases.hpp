@@ -157,6 +157,7 @@ inline void blockSoftmaxCase(Case &c, popsparse::experimental::SubBlockMask mask
   const auto y = bsSoftmax(c.graph, x, {16, 6}, {4, 2}, blockMask(), mask, 2, c.prog);
   c.output("y", y);
   c.output("gradient", bsSoftmaxGrad(c.graph, y, g, {16, 6}, {4, 2}, blockMask(), c.prog));
+  c.output("of one group", bsSoftmax(c.graph, x, {8, 6}, {4, 2}, blockMask(), mask, 2, c.prog));
   bsSoftmaxInPlace(c.graph, x, {16, 6}, {4, 2}, blockMask(), mask, 2, c.prog);
   c.output("in place", x);
 }

@@ -38,7 +38,9 @@ Matrix describe(const std::string &function, const Tensor &tensor, const std::ar
                 const std::array<int, 2> &blockSize, const std::vector<unsigned char> &sparsity, SubBlockMask mask,
                 unsigned numGroups) {
   const auto size = [](int value) { return static_cast<std::size_t>(std::max(value, 0)); };
-  const Grid grid(size(dim[0]), size(dim[1]), {size(blockSize[0]), size(blockSize[1])});
+  Grid grid(size(dim[0]), size(dim[1]), {size(blockSize[0]), size(blockSize[1])});
+  // The mask tells whether the rows are those of all groups or of one.
+  if (sparsity.size() == numGroups * grid.blockRows() * grid.blockColumns()) grid.rows *= numGroups;
   if (numGroups == 0 || grid.rows % numGroups != 0)
     fail(function, std::to_string(grid.rows) + " rows are divided into " + std::to_string(numGroups) + " groups",
          "Pass a number of groups that divides the rows");

@@ -16,7 +16,7 @@ namespace experimental {
 // The part of a matrix that is zero: above or below its diagonal.
 enum class SubBlockMask { None, ZeroUpperTriangle, ZeroLowerTriangle };
 
-// `dim` is {rows of all groups, columns}; each group has a diagonal.
+// `dim` is {rows of all groups, columns}, or {rows of one, columns} with the mask of all. Each group has a diagonal.
 poplar::Tensor bsSoftmax(
     poplar::Graph &graph, poplar::Tensor sparseTensor, const std::array<int, 2> &dim,
     const std::array<int, 2> &blockSize, const std::vector<unsigned char> &sparsity, SubBlockMask subBlockMaskType,
