@@ -183,10 +183,10 @@ Tensor denseSparseMatMul(poplar::Graph &graph, const Tensor &lhs, const SparseTe
 #define FOR_VALUES(T)                                                                                               \
   template SparseTensor createSparseDenseMatMulLHS(poplar::Graph &, const poplar::Type &, const MatMulParams &,     \
                                                    const CSRMatrix<T> &, const poplar::DebugContext &,              \
-                                                   const OptionFlags &, PlanningCache *);                           \
+                                                   const OptionFlags &options, PlanningCache *);                    \
   template SparseTensor createDenseSparseMatMulRHS(poplar::Graph &, const poplar::Type &, const MatMulParams &,     \
                                                    const CSRMatrix<T> &, const poplar::DebugContext &,              \
-                                                   const OptionFlags &, PlanningCache *);                           \
+                                                   const OptionFlags &options, PlanningCache *);                    \
   template Tensor createSparseDenseMatMulRHS(poplar::Graph &, const poplar::Type &, const MatMulParams &,           \
                                              const CSRMatrix<T> &, const poplar::DebugContext &, const OptionFlags, \
                                              PlanningCache *);                                                      \

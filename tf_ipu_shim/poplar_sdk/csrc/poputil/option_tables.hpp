@@ -122,7 +122,7 @@ inline constexpr Option lstm_options[] = {
     {"disableWUPartialInterleaving", "true, false", no_partials},
 };
 
-// popnn::ctc::plan
+// popnn::ctc::plan, popnn/CTCInference.hpp
 inline constexpr Option ctc_plan_options[] = {
     {"partialsType", "half, float", "sums are kept in double"},
     {"availableMemoryProportion", "Fraction", no_memory_plan},
@@ -182,7 +182,8 @@ inline constexpr Option multi_slice_options[] = {
     {"internal.alwaysIncludeBaseRearrangementCost", "true, false", no_plan},
 };
 
-// popsparse/FullyConnected.hpp, popsparse/Embedding.hpp, popsparse::dynamic::sparseDenseMatMul
+// popsparse/FullyConnected.hpp, popsparse/Embedding.hpp, popsparse/SparsePartitioner.hpp,
+// popsparse::dynamic::sparseDenseMatMul
 inline constexpr Option sparse_options[] = {
     {"availableMemoryProportion", "Fraction", no_memory_plan},
     {"metaInfoBucketOversizeProportion", "Fraction", "positions are not divided into buckets"},
