@@ -125,7 +125,7 @@ def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
             f"ipu_shard({index!r}): there is no such IPU; expected 0 or more within the device, or -1 "
             "for every IPU. Pass such an index."
         )
-    annotation = attr_value_pb2.AttrValue(s=sharding_annotations.sharding_annotation(shard))
+    annotation = attr_value_pb2.AttrValue(s=sharding_annotations.sharding_annotation(int(shard)))
     with tracing.attribute_scope({vocabulary.SHARDING_ATTRIBUTE: annotation}):
         yield
 
