@@ -15,8 +15,8 @@ namespace {
 constexpr std::size_t alignment = 64;
 std::size_t padded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment + alignment; }
 
-// While it lives, the thread computes with subnormal numbers, which TensorFlow's threads count as zero: halves below
-// 2^-14 pass through them. Threads that are started meanwhile do, too.
+// While it lives, the thread computes with subnormal numbers, which TensorFlow's threads count as zero: float16 values
+// below 2^-14 pass through them. Threads that are started meanwhile do, too.
 class SubnormalNumbers {
  public:
   SubnormalNumbers() {
