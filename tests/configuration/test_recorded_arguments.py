@@ -159,11 +159,6 @@ def raw_feeds(device_ordinal=0, asynchronous=False, warn_when_unconnected=True, 
         ops.ipu_delete_dataset_iterator("raw", device_ordinal=device_ordinal, asynchronous=asynchronous)
 
 
-def looped(**options):
-    with tf.Graph().as_default():
-        ipu.loops.repeat(2, lambda x: x + 1.0, [tf.constant(1.0)], **options)
-
-
 def counted(**options):
     def body(x):
         return x + tf.cast(ipu.internal_ops.get_current_iteration_counter(**options), tf.float32)
@@ -300,7 +295,6 @@ GIVEN = {
             "warn_when_unconnected": False,
         },
     ),
-    "loops.repeat": (looped, {"use_while_v1": False}),
     "get_current_iteration_counter": (counted, {"lower_bound": 0, "upper_bound": 2}),
     "fifo": (lambda **options: ipu.internal_ops.fifo(tf.ones([2]), 0, **options), {"offload": True}),
     "nn_ops.softmax": (lambda **options: ipu.nn_ops.softmax(tf.ones([2, 2]), **options), {"stable": True}),

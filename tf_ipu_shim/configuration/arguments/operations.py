@@ -12,10 +12,6 @@ _IGNORED = "of no effect since SDK 1.2"
 _SORTED = "lookups are not planned over tiles"
 
 CALLS = {
-    "loops.repeat": Call(
-        "`loops.repeat` and `loops.while_loop`",
-        {"use_while_v1": recorded("loops are functional ones whichever is asked for", True)},
-    ),
     "get_current_iteration_counter": Call(
         "`internal_ops.get_current_iteration_counter`",
         {name: recorded("the counter is computed, and not bounded") for name in ("lower_bound", "upper_bound")},

@@ -44,9 +44,11 @@ def install() -> None:
     patches.replace(control_flow.BranchGradient, "_capture_helper", _handles_from_outside, handles)
 
 
-def is_session_graph() -> bool:
-    """Returns whether the current graph is for a session."""
+def has_dataflow_loops() -> bool:
+    """Returns whether loops of TensorFlow 1 are no functions in the current graph: it is for a session."""
     graph = ops.get_default_graph()
+    if graph.building_function and not tracing.has_session_semantics(graph):
+        return False
     while isinstance(graph, (func_graph.FuncGraph, tf_graphs.DefunGraph)):
         graph = graph.outer_graph
     return not (graph.building_function or ops.executing_eagerly_outside_functions())

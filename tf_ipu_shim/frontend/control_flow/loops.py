@@ -9,7 +9,6 @@ from typing import Any
 
 from tensorflow.compat.v2 import dtypes, nest
 
-from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.control_flow import functional_loops
 from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue, element_arguments
 from tf_ipu_shim.frontend.gradients import accumulators
@@ -61,7 +60,8 @@ def repeat(
             keyword. Returns the loop's values for the next iteration, then operations to run.
         inputs: the loop's values before the first iteration.
         infeed_queue: taken from once an iteration.
-        use_while_v1: recorded; loops are functional ones here whichever is asked for.
+        use_while_v1: in a graph for a session, run only the ops on which the loop's values depend, as a loop of
+            TensorFlow 1 does. If false, all ops of the body with side effects run, as in a `tf.function`.
 
     Returns:
         The values after the last iteration: a list, one tensor, or an operation if there are none.
@@ -80,14 +80,13 @@ def repeat(
         >>> float(strategy.run(step))
         15.0
     """
-    note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
     n = loop_counts.check_trip_count("repeat(n)", n)
 
     def condition(counter: Any, *_: Any) -> Any:
         return (counter if isinstance(n, int) else math_ops.cast(counter, n.dtype)) < n
 
     bound = n if isinstance(n, int) else None
-    return _build_loop(condition, body, inputs, infeed_queue, counted=True, bound=bound)
+    return _build_loop(condition, body, inputs, infeed_queue, use_while_v1, counted=True, bound=bound)
 
 
 def while_loop(
@@ -106,7 +105,8 @@ def while_loop(
         inputs: the loop's values before the first iteration.
         infeed_queue: taken from once an iteration.
         maximum_iterations: a bound; gradients through the loop need one.
-        use_while_v1: recorded; loops are functional ones here whichever is asked for.
+        use_while_v1: in a graph for a session, run only the ops on which the loop's values depend, as a loop of
+            TensorFlow 1 does. If false, all ops of the body with side effects run, as in a `tf.function`.
 
     Returns:
         As `repeat`.
@@ -124,12 +124,11 @@ def while_loop(
         >>> float(strategy.run(step))
         0.9765625
     """
-    note_arguments("loops.repeat", use_while_v1=bool(use_while_v1))
     values = to_list(inputs)
     _check_arguments("condition", condition, len(values), None)
     if maximum_iterations is not None:
         maximum_iterations = loop_counts.check_int32_trip_count("while_loop(maximum_iterations)", maximum_iterations)
-    return _build_loop(condition, body, inputs, infeed_queue, counted=False, bound=maximum_iterations)
+    return _build_loop(condition, body, inputs, infeed_queue, use_while_v1, counted=False, bound=maximum_iterations)
 
 
 def _build_loop(
@@ -137,6 +136,7 @@ def _build_loop(
     body: Callable[..., Any],
     inputs: Sequence[Any] | None,
     infeed_queue: IPUInfeedQueue | None,
+    use_while_v1: bool,
     counted: bool,
     bound: int | None,
 ) -> Any:
@@ -145,7 +145,7 @@ def _build_loop(
     where = script_functions.describe_function(body)
     body, condition = autograph.convert_like_caller(body), autograph.convert_like_caller(condition)
     types = [value.dtype for value in values]
-    needed_only = functional_loops.is_session_graph()
+    needed_only = use_while_v1 and functional_loops.has_dataflow_loops()
 
     def step(counter: Any, *current: Any) -> list[Any]:
         if needed_only:
@@ -173,7 +173,7 @@ def _build_loop(
 
     counter = ops.convert_to_tensor(0, dtypes.int32)
     with accumulators.trace_loop(bound if counted else None) as traced:
-        with _side_effect_scope(needed_only):
+        with functional_loops.prune_loop_bodies() if needed_only else contextlib.nullcontext():
             results = functional_loops.while_loop(
                 should_continue, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
             )
@@ -198,13 +198,6 @@ def _scalar_condition(answer: Any) -> Any:
             "in x != 0."
         )
     return answer
-
-
-def _side_effect_scope(needed_only: bool) -> Any:
-    """In a `tf.function` all of them happen, in a session's graph those that a returned value or operation needs."""
-    if not needed_only:
-        return contextlib.nullcontext()
-    return functional_loops.prune_loop_bodies()
 
 
 def _sorted_outputs(returned: Any) -> tuple[list[Any], list[Any]]:
