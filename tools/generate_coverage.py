@@ -63,10 +63,18 @@ def row(name: str, releases: str) -> Row:
 
 
 PARTS = {
-    "coverage_ipu.md": ("Coverage of tensorflow.python.ipu", lambda name: _is_ipu(name)),
-    "coverage_keras.md": ("Coverage of Keras, addons and the driver", lambda name: not _is_ipu(name)),
+    "coverage_ipu.md": (
+        "Coverage of tensorflow.python.ipu",
+        "This page lists the modules of `tensorflow.python.ipu`, with the emulated names of each.",
+        lambda name: _is_ipu(name),
+    ),
+    "coverage_keras.md": (
+        "Coverage of Keras, addons and the driver",
+        "This page lists the modules of Keras for IPUs, the addons and the driver, with the emulated names of each.",
+        lambda name: not _is_ipu(name),
+    ),
 }
-"""Page -> its title, and whether it lists a module."""
+"""Page -> its title, its first sentence, and whether it lists a module."""
 
 
 def _is_ipu(name: str) -> bool:
@@ -84,7 +92,7 @@ def all_rows() -> list[Row]:
 def overview() -> str:
     """Returns the page with the sums, what is refused, and modules without any name."""
     lines = ["| page | emulated | refused when called | names |", "|---|---|---|---|"]
-    for page, (title, lists) in PARTS.items():
+    for page, (title, _, lists) in PARTS.items():
         rows = [one for one in all_rows() if lists(one.module)]
         counts = (
             sum(len(one.emulated) for one in rows),
@@ -102,8 +110,8 @@ def overview() -> str:
 
 def part(page: str) -> str:
     """Returns a page with the rows of some modules."""
-    title, lists = PARTS[page]
-    lines = [f"# {title}\n", "The [overview](coverage.md) says how names are counted.\n"]
+    title, summary, lists = PARTS[page]
+    lines = [f"# {title}\n", f"{summary} [Coverage](coverage.md) says how names are counted.\n"]
     lines += ["| module | SDK | names | refused | missing |", "|---|---|---|---|---|"]
     for one in all_rows():
         if lists(one.module) and (one.emulated or one.refused):

@@ -65,7 +65,7 @@ tags: [Poplar, PopLibs, C++, OptionFlags, POPLAR_ENGINE_OPTIONS, POPLAR_RUNTIME_
 
 # Options of Poplar's functions
 
-The options that functions of Poplar and PopLibs accept as `OptionFlags`, as in
+This page lists the options of each function of Poplar and PopLibs, with their values. They are passed as `OptionFlags`:
 
 ```cpp
 poplin::matMul(graph, a, b, program, "product", {{"partialsType", "half"}});
