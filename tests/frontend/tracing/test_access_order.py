@@ -39,6 +39,18 @@ def in_both_scopes(x):
     return [first, last, weight.assign(weight * 3.0).op]
 
 
+def trained_through_a_called_loop(x):
+    """The gradient of the loop adds ops to the called function after the loop, which takes them."""
+    weight = variable("a")
+
+    @tf.function(autograph=False)
+    def called(y):
+        return v1.while_loop(lambda i, _: i < 3, lambda i, z: (i + 1, tf.tanh(z) * y), (0, y), maximum_iterations=3)[1]
+
+    loss = tf.reduce_sum(called(x * weight))
+    return [loss, v1.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=[weight])]
+
+
 def drawn(seed):
     """A random function of two variables."""
 
@@ -72,6 +84,7 @@ PROGRAMS = {
     "value computed": lambda x: trained(x, lambda weight: weight * 2.0),
     "read then added": read_then_added,
     "in both scopes": in_both_scopes,
+    "called loop": trained_through_a_called_loop,
     **{f"drawn {seed}": drawn(seed) for seed in range(12)},
 }
 

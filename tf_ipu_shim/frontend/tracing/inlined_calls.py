@@ -139,6 +139,20 @@ def _body(op: ops.Operation) -> func_graph.FuncGraph | None:
     return body
 
 
+def _inputs_first(body: func_graph.FuncGraph) -> list[ops.Operation]:
+    """Returns the ops of a function in the script's order, but inputs that gradients add later before their users."""
+    done: dict[ops.Operation, None] = {}
+    waiting = body.get_operations()[::-1]
+    while waiting:
+        op = waiting[-1]
+        missing = [tensor.op for tensor in op.inputs if tensor.op not in done]
+        if missing:
+            waiting += missing[::-1]
+        else:
+            done[waiting.pop()] = None
+    return list(done)
+
+
 class _InlinedCall:
     """The copy of a function in place of its call.
 
@@ -179,7 +193,7 @@ class _InlinedCall:
 
     def _copy_ops(self, body: func_graph.FuncGraph, entry: ops.Operation | None) -> None:
         """Adds the function's ops but for its arguments."""
-        copied = [op for op in body.get_operations() if op not in self._copies]
+        copied = [op for op in _inputs_first(body) if op not in self._copies]
         for op in copied:
             self._copy(op)
         for op in copied:
