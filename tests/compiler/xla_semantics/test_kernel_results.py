@@ -128,6 +128,9 @@ ALONE = {
     "cumulative_logsumexp": lambda x: tf.math.cumulative_logsumexp(x, 1),
     "complex exp": lambda x: parts(tf.exp(tf.complex(x, x[:, ::-1]))),
     "complex square root": lambda x: parts(tf.sqrt(tf.complex(x, -1.5))),
+    "complex clip": lambda x: parts(
+        tf.raw_ops.ClipByValue(t=tf.complex(x, x * 0.0), clip_value_min=-1.0 + 0j, clip_value_max=2.0 + 0j)
+    ),
     "fourier transform": lambda x: parts(tf.signal.fft(tf.complex(x, x * 0.0 + 1e38))),
     "factor of a matrix": lambda x: tf.linalg.cholesky(tf.reshape(tf.stack([x[0, 0, 0, 2], 0.0, 0.0, 1.0]), [2, 2])),
     "segment_max": lambda x: tf.math.unsorted_segment_max(x[0, :, 0, 0], [0, 0, 1, 1], 2),

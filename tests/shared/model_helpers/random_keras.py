@@ -201,6 +201,8 @@ def _accumulate(model: Any, data: tuple[Any, ...], number: int) -> None:
         with tf.GradientTape() as tape:
             loss = model.compute_loss(x, y, model(x, training=True), weights)
         gradients = tape.gradient(loss, model.trainable_variables)
+        if number > 1:  # rows of embeddings are summed as whole tables
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         totals = gradients if not totals else [one + other for one, other in zip(totals, gradients)]
         if (batch + 1) % number == 0:
             model.optimizer.apply_gradients(zip([one / number for one in totals], model.trainable_variables))

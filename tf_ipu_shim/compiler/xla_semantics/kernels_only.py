@@ -73,6 +73,7 @@ _TYPES: dict[str, frozenset[int]] = {
     "Mean": _INTEGERS,
     "ResizeNearestNeighbor": _INTEGERS,
     **dict.fromkeys(_COMPLEX_FUNCTIONS, _COMPLEX),
+    "ClipByValue": _FLOATING | _COMPLEX,
 }
 _RESIZES = "resize_if_index_out_of_bounds"
 _CONVERSION_THREW = "an op's conversion threw"  # `csrc/launches/conversion_errors`
