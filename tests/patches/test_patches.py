@@ -108,6 +108,7 @@ def test_all_is_as_it_was(python):
                 "sys.meta_path", "sys.meta_path: Keras", "sys.meta_path: Keras 2.6", "sys.meta_path: yaml",
                 "sys.excepthook", "SIGINT", "threading.excepthook",
                 "sys.meta_path: tensorflow.python.layers.normalization",
+                "sys.meta_path: tensorflow.python.tools.saved_model_cli",
                 "sys.modules['tensorflow.python.keras']",
                 "tensorflow.python.pywrap_tfe.TFE_Py_RegisterGradientFunction",
                 "tensorflow.compat.v1.__getattr__",  # of a module inside the one that sys.modules has

@@ -25,7 +25,7 @@ def effects(call: str) -> tuple[OptionEffect, ...]:
     """Returns the effects of a call's arguments.
 
     Example:
-        >>> effects("loops.repeat")[0].effect
+        >>> effects("nn_ops.softmax")[0].effect
         'no effect'
     """
     rows = CALLS[call].arguments.items()

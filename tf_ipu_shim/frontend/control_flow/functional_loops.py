@@ -11,6 +11,7 @@ in one of its branches and in a `tf.function`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -54,8 +55,10 @@ def has_dataflow_loops() -> bool:
     return not (graph.building_function or ops.executing_eagerly_outside_functions())
 
 
-def prune_loop_bodies() -> Any:
+def prune_loop_bodies(needed_only: bool = True) -> Any:
     """Returns a context in which loops are marked: their bodies run only ops on which the carried values depend."""
+    if not needed_only:
+        return contextlib.nullcontext()
     return tracing.attribute_scope({vocabulary.NEEDED_ATTRIBUTE: attr_value_pb2.AttrValue(b=True)})
 
 

@@ -173,7 +173,7 @@ def _build_loop(
 
     counter = ops.convert_to_tensor(0, dtypes.int32)
     with accumulators.trace_loop(bound if counted else None) as traced:
-        with functional_loops.prune_loop_bodies() if needed_only else contextlib.nullcontext():
+        with functional_loops.prune_loop_bodies(needed_only):
             results = functional_loops.while_loop(
                 should_continue, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
             )
