@@ -27,6 +27,7 @@ class Program:
         run_log: where its runs are written down; nothing that is kept.
         details: what events tell of it; not kept either.
         result_shapes: of its results, None for one that is not known; nor kept.
+        user_op_calls: the calls of its users' Poplar ops, in the order in which they are built.
     """
 
     answer: Any
@@ -36,6 +37,7 @@ class Program:
     run_log: RunLog = RunLog()  # noqa: RUF009
     details: EventDetails = EventDetails()  # noqa: RUF009
     result_shapes: Sequence[Sequence[int] | None] = ()
+    user_op_calls: Sequence[bytes] = ()
 
 
 def make_program(request: ProgramRequest, lowered: PreparedProgram) -> Program:
@@ -54,7 +56,14 @@ def make_program(request: ProgramRequest, lowered: PreparedProgram) -> Program:
     )
     by_xla = lowered.by_xla
     return Program(
-        answer, by_xla.programs, needed, lowered.plan, lowered.run_log, lowered.details, by_xla.result_shapes
+        answer,
+        by_xla.programs,
+        needed,
+        lowered.plan,
+        lowered.run_log,
+        lowered.details,
+        by_xla.result_shapes,
+        user_op_builds.calls_of(lowered.counted),
     )
 
 

@@ -119,6 +119,7 @@ def serialize(key: Key, program: Program) -> bytes:
         needs_engine=program.needs_engine,
         launches=program.launches,
         plan="" if program.plan is None else plan_text.to_text(program.plan),
+        user_op_calls=program.user_op_calls,
     )
     return bytes(entry.SerializeToString(deterministic=True))
 
@@ -133,9 +134,10 @@ def deserialize(key: Key, content: bytes) -> Program | None:
     alike = len(entry.functions) == len(key.functions) and len(entry.feeds) == len(key.feeds)
     if entry.key != key.text or not alike:
         return None
-    return with_new_names(
-        Program(entry.answer, list(entry.launches), entry.needs_engine, plan), entry.functions, entry.feeds, key
+    program = Program(
+        entry.answer, list(entry.launches), entry.needs_engine, plan, user_op_calls=list(entry.user_op_calls)
     )
+    return with_new_names(program, entry.functions, entry.feeds, key)
 
 
 def with_new_names(program: Program, functions: Sequence[str], feeds: Sequence[str], key: Key) -> Program:

@@ -12,6 +12,7 @@ from tf_ipu_shim.driver.planned_program import lower_for_device
 from tf_ipu_shim.driver.profiles import RunLog
 from tf_ipu_shim.driver.program_requests import Job
 from tf_ipu_shim.memory_model import memory_plan
+from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.profiling import settings
 from tf_ipu_shim.runtime import log
 from tf_ipu_shim.runtime.executable_cache import CacheDirectory
@@ -54,6 +55,7 @@ def load_or_lower(job: Job, directory: CacheDirectory) -> tuple[Program, str]:
         log.info(f"Executable cache: hit, program {job.program} is loaded from {directory.file_of(key.text)}")
         if settings.is_requested(job.device.engine_options):
             log.info(f"No profile of {job.program} is written: it was not compiled in this process")
+        user_op_builds.build_again(cached.user_op_calls)
         memory_plan.store_plan(job.request, job.device, cached.plan, "hit")
         return cached, "hit"
     lowered = lower_for_device(job)

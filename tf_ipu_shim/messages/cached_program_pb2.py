@@ -17,6 +17,7 @@ message CachedProgram {
   bool needs_engine = 5;
   repeated string launches = 6;            // functions of its XLA programs
   string plan = 7;                         // its memory plan as JSON; empty where there is none
+  repeated bytes user_op_calls = 8;        // calls of its users' Poplar ops, in the order in which they are built
 }
 """
 

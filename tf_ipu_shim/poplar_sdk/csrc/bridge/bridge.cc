@@ -66,7 +66,9 @@ class BuiltOps {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto known = ops_.find(bytes);
     if (known != ops_.end()) return known->second;
-    return ops_.emplace(bytes, std::make_shared<BuiltOp>(OpCall::parse(bytes))).first->second;
+    OpCall call = OpCall::parse(bytes);
+    const BuiltOp* const earlier = opOfProgram(call.target);
+    return ops_.emplace(bytes, std::make_shared<BuiltOp>(std::move(call), earlier)).first->second;
   }
   template <class Condition>
   void forget(Condition&& condition) {
@@ -84,6 +86,14 @@ class BuiltOps {
   }
 
  private:
+  // An op that was built for a program; null if there is none. Each eager op, without a target, is its own program.
+  const BuiltOp* opOfProgram(const std::string& target) const {
+    if (target.empty()) return nullptr;
+    for (const auto& [bytes, op] : ops_)
+      if (op->call().target == target) return op.get();
+    return nullptr;
+  }
+
   std::mutex mutex_;
   std::map<std::string, Handle> ops_;
 };

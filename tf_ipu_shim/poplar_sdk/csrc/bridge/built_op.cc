@@ -5,6 +5,7 @@
 #include "failure.hpp"
 
 #include "poplar/engine/runner.hpp"
+#include "poplar/graph/state.hpp"
 
 #include <poplar/Device.hpp>
 #include <poplar/IPUModel.hpp>
@@ -33,7 +34,8 @@ std::string handleOf(const char* kind, std::size_t index) { return kind + std::t
 
 }  // namespace
 
-BuiltOp::BuiltOp(OpCall call) : call_(std::move(call)), graph_(targetOf(call_.target)) {
+BuiltOp::BuiltOp(OpCall call, const BuiltOp* earlier) : call_(std::move(call)), graph_(targetOf(call_.target)) {
+  if (earlier) graph_.state().program_codelets = earlier->graph_.state().program_codelets;
   const UserLibrary& library = UserLibrary::get(call_);
   library.require(call_);
   const std::string what = call_.function() + " of " + call_.library_path;

@@ -18,8 +18,9 @@ namespace tf_ipu_shim {
 
 class BuiltOp {
  public:
-  // Throws a Failure if the library cannot be used, fails, or builds something else than TensorFlow was told.
-  explicit BuiltOp(OpCall call);
+  // `earlier` is an op of the same program, whose codelets it knows; null if it is the first. Throws a Failure if the
+  // library cannot be used, fails, or builds something else than TensorFlow was told.
+  explicit BuiltOp(OpCall call, const BuiltOp* earlier = nullptr);
 
   const OpCall& call() const { return call_; }
   const poplar::Graph& graph() const { return graph_; }

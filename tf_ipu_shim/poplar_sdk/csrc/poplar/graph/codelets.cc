@@ -144,8 +144,14 @@ const VertexTable* load(const std::string& path) {
   return table;
 }
 
+const VertexTable* findTable(const ProgramCodelets& program, const std::string& path) {
+  for (const CodeletLibrary& library : program)
+    if (library.path == path) return library.table;
+  return nullptr;
+}
+
 void addTable(GraphState& graph, const std::string& path, const VertexTable* table) {
-  graph.libraries.push_back({path, table});
+  if (!findTable(*graph.program_codelets, path)) graph.program_codelets->push_back({path, table});
   for (std::size_t i = 0; i < table->count; ++i) {
     const Vertex& vertex = table->vertices[i];
     const auto [known, added] = graph.vertex_types.emplace(vertex.name, &vertex);
@@ -163,6 +169,26 @@ void registerCodelets(GraphState& graph, const std::string& name, const VertexTa
   addTable(graph, name, table);
 }
 
+const Vertex* findVertexType(const GraphState& graph, const std::string& name) {
+  const auto own = graph.vertex_types.find(name);
+  if (own != graph.vertex_types.end()) return own->second;
+  const Vertex* found = nullptr;
+  std::string path;
+  for (const CodeletLibrary& library : *graph.program_codelets) {
+    for (std::size_t i = 0; i < library.table->count; ++i) {
+      const Vertex& vertex = library.table->vertices[i];
+      if (name != vertex.name || found == &vertex) continue;
+      if (found)
+        throw graph_object_load_error("addVertex: vertex type '" + name + "' is in two codelet files of the program, '" +
+                                      path + "' and '" + library.path + "'. Call addCodelets in this op with the one " +
+                                      "that is meant, or rename one of them.");
+      found = &vertex;
+      path = library.path;
+    }
+  }
+  return found;
+}
+
 }  // namespace detail
 
 using namespace detail;
@@ -177,7 +203,10 @@ bool Graph::addCodelets(StringRef source, CodeletFileType type, StringRef compil
       type == CodeletFileType::IrSource ||
       (path.size() > 2 && (path.substr(path.size() - 2) == ".S" || path.substr(path.size() - 2) == ".s")))
     throw graph_object_load_error("addCodelets: '" + path + "' is assembly of an IPU, which is not supported. Pass a C++ codelet.");
-  if (is_object) {
+  const VertexTable* const known_table = findTable(*state_->program_codelets, path);
+  if (known_table) {  // another op of the program has added it
+    addTable(*state_, path, known_table);
+  } else if (is_object) {
     checkTrusted(path);
     addTable(*state_, path, load(path));
   } else {
@@ -186,7 +215,7 @@ bool Graph::addCodelets(StringRef source, CodeletFileType type, StringRef compil
     addTable(*state_, path, load(scratch.output()));
   }
   known.push_back(path);
-  return true;
+  return !known_table;
 }
 
 bool Graph::addCodelets(ArrayRef<std::string> sources, StringRef compileFlags, StringRef targetName) {

@@ -138,6 +138,9 @@ struct CodeletLibrary {
   const VertexTable* table;
 };
 
+// The codelet files that the graphs of one program have added, in order. Poplar has one graph for all ops of a program.
+using ProgramCodelets = std::vector<CodeletLibrary>;
+
 // A function of the host, as programs call it.
 struct HostFunctionState {
   std::string handle;
@@ -158,7 +161,7 @@ struct GraphState {
   std::map<std::string, RemoteBuffer> remote_buffers;
   std::map<std::string, Tensor> host_writes, host_reads;
   std::map<std::string, const Vertex*> vertex_types;
-  std::vector<CodeletLibrary> libraries;
+  std::shared_ptr<ProgramCodelets> program_codelets = std::make_shared<ProgramCodelets>();
   std::vector<std::string> sources;  // of codelets that were added
 
   const Variable& variableAt(Address address) const { return variables[variableOf(address)]; }
@@ -197,7 +200,9 @@ void visitTiles(const GraphState& graph, const View& view, Visitor&& visit) {
 // Adds the vertices of a library that is linked to the program, once for each name.
 void registerCodelets(GraphState& graph, const std::string& name, const VertexTable* table);
 
-
+// A vertex type of the graph's own codelet files, else of those of its program; null if none has it. Throws if it is in
+// several of the program only, as it is then not known which one is meant.
+const Vertex* findVertexType(const GraphState& graph, const std::string& name);
 
 }  // namespace poplar::detail
 

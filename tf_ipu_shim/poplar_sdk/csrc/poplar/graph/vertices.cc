@@ -97,13 +97,13 @@ void connectElement(Place place, std::size_t index, Edge edge) {
 
 }  // namespace
 
-bool Graph::hasCodelet(StringRef vertexType) const { return state_->vertex_types.count(normalised(vertexType)) > 0; }
+bool Graph::hasCodelet(StringRef vertexType) const { return findVertexType(*state_, normalised(vertexType)); }
 
 VertexRef Graph::addVertex(ComputeSet computeSet, StringRef vertexType) {
-  const auto found = state_->vertex_types.find(normalised(vertexType));
-  if (found == state_->vertex_types.end())
+  const Vertex* const found = findVertexType(*state_, normalised(vertexType));
+  if (!found)
     throw unknown_vertex_type("addVertex: vertex type '" + vertexType.str() + "' is in none of the " +
-                              std::to_string(state_->libraries.size()) +
+                              std::to_string(state_->program_codelets->size()) +
                               " codelet files of the graph. Call addCodelets with the file that has it; a template must "
                               "be instantiated there. A vertex within #ifdef __IPU__ is left out: codelets run on this "
                               "CPU. A script that looks at the type of its target finds the CPU's vertices with "
@@ -111,7 +111,7 @@ VertexRef Graph::addVertex(ComputeSet computeSet, StringRef vertexType) {
   if (computeSet.isNull() || computeSet.getId() >= state_->compute_sets.size())
     throw graph_object_creation_error("addVertex: the compute set is not of this graph. Pass one of addComputeSet.");
   VertexState vertex;
-  vertex.type = found->second;
+  vertex.type = found;
   vertex.compute_set = computeSet.getId();
   vertex.fields.resize(vertex.type->field_count);
   const auto id = static_cast<unsigned>(state_->vertices.size());
@@ -246,10 +246,10 @@ unsigned Graph::getMaxFieldDim(StringRef vertexType, StringRef, unsigned) const 
 }
 
 double Graph::getMaxVertexFieldValue(StringRef vertexType, StringRef field) const {
-  const auto found = state_->vertex_types.find(normalised(vertexType));
-  if (found == state_->vertex_types.end())
+  const Vertex* const found = findVertexType(*state_, normalised(vertexType));
+  if (!found)
     throw unknown_vertex_type("getMaxVertexFieldValue: there is no vertex type '" + vertexType.str() + "'.");
-  const Vertex& vertex = *found->second;
+  const Vertex& vertex = *found;
   for (std::size_t i = 0; i < vertex.field_count; ++i) {
     if (field != vertex.fields[i].name) continue;
     const Type type = typeOf(vertex.fields[i]);
