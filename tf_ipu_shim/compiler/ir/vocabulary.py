@@ -9,6 +9,7 @@ from __future__ import annotations
 CHIP_ATTRIBUTE = "_ipu"  # which IPU of its device an emitted op runs on
 DESCRIPTION_ATTRIBUTE = "_ipu_op"  # what messages call it: its name, type and the user's line
 ROUNDING_ATTRIBUTE = "_ipu_rounding"  # whether it rounds float16 stochastically, whatever its device does
+BUILD_ORDER_ATTRIBUTE = "_ipu_build_order"  # a user's Poplar op: its place among those of the traced program
 IN_PLACE_ATTRIBUTE = "_ipu_in_place"  # on a launch that updates variables where they are
 SHAPES_ATTRIBUTE = "_ipu_shapes"  # on a launch: which of its inputs are variables that decide shapes
 SHARDING_ATTRIBUTE = "_XlaSharding"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tf_ipu_shim.compiler.ir import vocabulary
+import itertools
+from collections.abc import Iterator
+
+from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
@@ -13,19 +16,44 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
 def set_targets(functions: Functions, target: str) -> None:
-    """Names the chip that users' Poplar ops are built for, and keeps the ops' names through inlining."""
+    """Names the chip that users' Poplar ops are built for, and keeps the ops' names and order through inlining."""
+    unvisited = functions.with_ops(vocabulary.USER_OPS)
+    if not unvisited:
+        return
+    reached = functions.reached()  # the entry first, and last what only ops call that nothing needs
+    places = itertools.chain.from_iterable(_user_ops_in_order(functions, name, unvisited) for name in reached)
+    order = {place: index for index, place in enumerate(places)}
 
-    def with_target(node: Node) -> list[node_def_pb2.NodeDef] | None:
-        if node.op not in vocabulary.USER_OPS:
-            return None
-        copy = copy_node(node.proto)
-        copy.attr["target"].s = target.encode()
-        copy.attr["debug_name"].s = copy.attr["debug_name"].s or copy.name.encode()
-        return [copy]
+    def set_in(name: str) -> None:
+        def with_target(node: Node) -> list[node_def_pb2.NodeDef] | None:
+            if node.op not in vocabulary.USER_OPS:
+                return None
+            copy = copy_node(node.proto)
+            copy.attr["target"].s = target.encode()
+            copy.attr["debug_name"].s = copy.attr["debug_name"].s or copy.name.encode()
+            copy.attr[vocabulary.BUILD_ORDER_ATTRIBUTE].i = order[name, node.name]
+            return [copy]
 
-    for name in functions.reached():
+        functions[name].rewrite(with_target)
+
+    for name in reached:
         if not functions[name].ops.isdisjoint(vocabulary.USER_OPS):
-            functions[name].rewrite(with_target)
+            set_in(name)
+
+
+def _user_ops_in_order(functions: Functions, name: str, unvisited: set[str]) -> Iterator[tuple[str, str]]:
+    """Yields function and name of the user ops of a function, and of those that it calls, as the script made them."""
+    if name not in unvisited:
+        return
+    unvisited.remove(name)
+    graph = functions[name]
+    traced = () if graph.source is None else graph.source.node_def
+    place = {proto.name: index for index, proto in enumerate(traced)}
+    for node in sorted(graph.nodes, key=lambda node: place.get(node.name, len(place))):
+        if node.op in vocabulary.USER_OPS:
+            yield name, node.name
+        for called in op_types.called_functions(node.proto):
+            yield from _user_ops_in_order(functions, called, unvisited)
 
 
 def compile_user_ops(program: LoweredProgram) -> LoweredProgram:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorflow.compat.v2 import errors
 
-from tf_ipu_shim.compiler.ir import op_types
-from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
+from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.xla_semantics import user_ops
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.poplar_sdk import bridge
 from tf_ipu_shim.runtime.device import IpuDevice
-from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
 _serial = itertools.count()
 
@@ -36,7 +35,7 @@ def target_in(program: LoweredProgram) -> str:
 
 
 def build(program: LoweredProgram, describe: Callable[[str, Any], str]) -> None:
-    """Builds each user's Poplar op of a program, in the order in which they first run: codelets are known from then on."""
+    """Builds each user's Poplar op of a program, in order: an op knows the codelets that earlier ones have added."""
     scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
     for name, node in _user_ops_of(program):
         try:
@@ -57,36 +56,14 @@ def build_again(calls: Iterable[bytes]) -> None:
         bridge.load().build(call)
 
 
-def _user_ops_of(program: LoweredProgram) -> Iterator[tuple[str, node_def_pb2.NodeDef]]:
-    """Yields function and op of each user's Poplar op, in the order in which they first run."""
-    functions = {function.signature.name: function for function in program.functions}
-    if not any(True for function in program.functions for _ in user_ops.user_ops_in(function.node_def)):
-        return
-    visited: dict[str, None] = {}
-    for called in _called_by(program.node, functions):
-        yield from _user_ops_in_order(called, functions, visited)
-    for name in functions:  # those that only the memory plan has
-        yield from _user_ops_in_order(name, functions, visited)
-
-
-def _user_ops_in_order(
-    name: str, functions: Mapping[str, function_pb2.FunctionDef], visited: dict[str, None]
-) -> Iterator[tuple[str, node_def_pb2.NodeDef]]:
-    """Yields the user ops of a function, and of those it runs where they run, unless they were visited."""
-    if name in visited:
-        return
-    visited[name] = None
-    place = {node.name: node.index for node in FunctionGraph.parse(functions[name]).nodes}
-    for node in sorted(functions[name].node_def, key=lambda node: place.get(node.name, len(place))):
-        yield from ((name, user_op) for user_op in user_ops.user_ops_in([node]))
-        for called in _called_by(node, functions):
-            yield from _user_ops_in_order(called, functions, visited)
-
-
-def _called_by(node: node_def_pb2.NodeDef, functions: Mapping[str, function_pb2.FunctionDef]) -> list[str]:
-    """Returns the functions, of these, that an op of any type runs."""
-    values = (function for attribute in sorted(node.attr) for function in op_types.functions_in(node.attr[attribute]))
-    return [function.name for function in values if function.name in functions]
+def _user_ops_of(program: LoweredProgram) -> list[tuple[str, node_def_pb2.NodeDef]]:
+    """Returns function and op of each user's Poplar op, in the order of the traced program."""
+    found = [
+        (function.signature.name, node)
+        for function in program.functions
+        for node in user_ops.user_ops_in(function.node_def)
+    ]
+    return sorted(found, key=lambda each: each[1].attr[vocabulary.BUILD_ORDER_ATTRIBUTE].i)
 
 
 def unhashable_op(request: ProgramRequest) -> str:
