@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pathlib
 import subprocess
 
@@ -108,12 +109,14 @@ def test_codelets_of_a_program_from_the_cache(op, monkeypatch, tmp_path):
     monkeypatch.setenv("TF_POPLAR_FLAGS", f"--executable_cache_path={tmp_path}")
     configure()
 
-    def program(x):
-        return (*squared_with_gradient(op, x), op("Uses", 3 * x))
+    def program(x):  # the op that is made last runs first
+        later = loops.repeat(10, lambda value: value + 1, [x])
+        return (*squared_with_gradient(op, later), op("Uses", x))
 
     for cache in ("miss", "hit"):
-        np.testing.assert_array_equal(run(program), [X**2, 2 * X, 9 * X**2])
+        np.testing.assert_array_equal(run(program), [(X + 10) ** 2, 2 * (X + 10), X**2])
         assert memory_report().devices[0].programs[-1].cache == cache
+        gc.collect()  # the program's ops are freed
 
 
 def test_another_program_does_not_know_them(op):
