@@ -34,9 +34,9 @@ $ tf-ipu doctor     # checks the installation
 $ tf-ipu env        # lists environment variables, flags and options, and checks them
 ```
 
-A message says what is wrong, where it is (line of your script, IPU, op) and what to do. The message comes last, after
-the lines of your script. `TF_IPU_SHIM_TRACEBACK=full` shows the frames of TensorFlow too. If Graphcore documents an
-error, ours has the same class and first words. [All errors](all_errors.md) lists every message.
+The message comes last, after the lines of your script ([Read logs and
+tracebacks](../how_to/run/logs_and_tracebacks.md)). If Graphcore documents an error, ours has the same class and first
+words. [All errors](all_errors.md) lists every message.
 """
 GLOSSARY = """---
 type: reference
