@@ -179,7 +179,7 @@ const Vertex* findVertexType(const GraphState& graph, const std::string& name) {
       const Vertex& vertex = library.table->vertices[i];
       if (name != vertex.name || found == &vertex) continue;
       if (found)
-        throw graph_object_load_error("addVertex: vertex type '" + name + "' is in two codelet files of the program, '" +
+        throw graph_object_load_error("Vertex type '" + name + "' is in two codelet files of the program, '" +
                                       path + "' and '" + library.path + "'. Call addCodelets in this op with the one " +
                                       "that is meant, or rename one of them.");
       found = &vertex;
