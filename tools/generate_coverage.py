@@ -65,12 +65,12 @@ def row(name: str, releases: str) -> Row:
 PARTS = {
     "coverage_ipu.md": (
         "Coverage of tensorflow.python.ipu",
-        "This page lists the modules of `tensorflow.python.ipu`, with the emulated names of each.",
+        "This page lists for each module of `tensorflow.python.ipu` how many names are emulated, and which not.",
         lambda name: _is_ipu(name),
     ),
     "coverage_keras.md": (
         "Coverage of Keras, addons and the driver",
-        "This page lists the modules of Keras for IPUs, the addons and the driver, with the emulated names of each.",
+        "This page lists for each module of Keras, addons and the driver how many names are emulated, and which not.",
         lambda name: not _is_ipu(name),
     ),
 }
