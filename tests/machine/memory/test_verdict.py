@@ -83,7 +83,7 @@ def test_code_grows_with_each_count():
 def test_code_of_the_published_adder():
     """Stacks and copies with the host are its own. A type of vertices has 140 bytes in it, 1,211 in the dense layer.
 
-    Source: docs/explanation/facts.md, section "Profiles".
+    Source: docs/reference/facts.md, section "Profiles".
     """
     tiles, stacks, host_exchange_code, packet_headers = 1216, 3_852_288, 351_328, 10_512
     published = stacks + 851_272 + 170_788 + 14_640 + host_exchange_code + packet_headers  # control code, vertex code
