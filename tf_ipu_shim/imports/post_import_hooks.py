@@ -59,6 +59,20 @@ class PostImportFinder:
         return None
 
 
+def call_once_loaded(name: str, loaded: Callable[[types.ModuleType], None], why: str) -> None:
+    """Calls a function with a module, now or when it is loaded.
+
+    Example:
+        >>> call_once_loaded("sys", lambda module: print(module.__name__), why="an example")
+        sys
+    """
+    module = sys.modules.get(name)
+    if module is not None:
+        loaded(module)
+    else:
+        PostImportFinder(name.__eq__, loaded).install(name, why)
+
+
 def call_after_loading(loader: Any, loaded: Callable[[types.ModuleType], None]) -> None:
     """Makes a loader call a function with the module that it loads next.
 

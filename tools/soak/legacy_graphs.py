@@ -23,6 +23,33 @@ _AT_ONCE = 20
 _OPERATORS = ("multiply", "power", "sine", "add")
 
 
+@contextlib.contextmanager
+def control_flow(is_v2: bool) -> Iterator[None]:
+    """Makes loops and branches of the block those of TensorFlow 1 or 2."""
+    import tensorflow.compat.v1 as v1
+
+    was_v2 = v1.control_flow_v2_enabled()
+    (v1.enable_control_flow_v2 if is_v2 else v1.disable_control_flow_v2)()
+    try:
+        yield
+    finally:
+        (v1.enable_control_flow_v2 if was_v2 else v1.disable_control_flow_v2)()
+
+
+def stock_repeat(times: int, step: Callable[[Any], Any], value: Any, use_while_v1: bool) -> Any:
+    """Works like `ipu.loops.repeat`, by a loop of TensorFlow 1 or 2; control flow in its body is as around it."""
+    import tensorflow.compat.v1 as v1
+
+    is_v2 = v1.control_flow_v2_enabled()
+
+    def body(i: Any, y: Any) -> tuple[Any, Any]:
+        with control_flow(is_v2):
+            return i + 1, step(y)
+
+    with control_flow(not use_while_v1):
+        return v1.while_loop(lambda i, _: i < times, body, (0, value), maximum_iterations=times)[1]
+
+
 Repeat = Callable[[int, Callable[[Any], Any], Any, bool], Any]
 
 
@@ -108,25 +135,7 @@ class Net:
         times, use_while_v1 = self._random.randint(1, 3), self._random.random() < 0.5
         if self._repeat is not None:
             return self._repeat(times, step, value, use_while_v1)
-        is_v2 = self._tf.compat.v1.control_flow_v2_enabled()
-
-        def body(i: Any, y: Any) -> tuple[Any, Any]:
-            with self._control_flow(is_v2):
-                return i + 1, step(y)
-
-        with self._control_flow(not use_while_v1):
-            return self._tf.compat.v1.while_loop(lambda i, _: i < times, body, (0, value), maximum_iterations=times)[1]
-
-    @contextlib.contextmanager
-    def _control_flow(self, is_v2: bool) -> Iterator[None]:
-        """Makes loops and branches of the block those of TensorFlow 1 or 2."""
-        v1 = self._tf.compat.v1
-        was_v2 = v1.control_flow_v2_enabled()
-        (v1.enable_control_flow_v2 if is_v2 else v1.disable_control_flow_v2)()
-        try:
-            yield
-        finally:
-            (v1.enable_control_flow_v2 if was_v2 else v1.disable_control_flow_v2)()
+        return stock_repeat(times, step, value, use_while_v1)
 
     def _hit(self, value: Any) -> Any:
         self._sites += 1

@@ -1,10 +1,9 @@
 """Side effects in bodies of `loops.repeat` whose results nobody takes, against stock TensorFlow's loops."""
 
-import contextlib
-
 import numpy as np
 import pytest
 import tensorflow as tf
+from soak.legacy_graphs import control_flow, stock_repeat
 from tensorflow.python import ipu
 
 v1 = tf.compat.v1
@@ -14,21 +13,6 @@ EFFECTS = {
     "call": lambda add, y: tf.function(lambda x: add(x) * 2.0, autograph=False)(y),
     "waited for": lambda add, y: [add(y)],
 }
-
-
-@contextlib.contextmanager
-def control_flow(is_v2):
-    was_v2 = v1.control_flow_v2_enabled()
-    (v1.enable_control_flow_v2 if is_v2 else v1.disable_control_flow_v2)()
-    try:
-        yield
-    finally:
-        (v1.enable_control_flow_v2 if was_v2 else v1.disable_control_flow_v2)()
-
-
-def stock_repeat(n, body, inputs, use_while_v1):
-    with control_flow(not use_while_v1):
-        return v1.while_loop(lambda i, _: i < n, lambda i, y: (i + 1, body(y)), (0, *inputs), maximum_iterations=n)[1]
 
 
 def total(compile_program, repeat, effect, in_branch):
@@ -45,8 +29,8 @@ def total(compile_program, repeat, effect, in_branch):
 
         def program(x):
             if not in_branch:
-                return repeat(3, body, [x])
-            return tf.switch_case(tf.cast(x[0], tf.int32), [lambda: x, lambda: repeat(3, body, [x])])
+                return repeat(3, body, x)
+            return tf.switch_case(tf.cast(x[0], tf.int32), [lambda: x, lambda: repeat(3, body, x)])
 
         results = compile_program(program, [tf.constant([1.0, 2.0])])
         session.run(v1.global_variables_initializer())
@@ -65,11 +49,11 @@ def on_ipu(program, inputs):
 def test_repeat_has_the_side_effects_of_stock_loops(ipus, effect, use_while_v1, in_branch):
     ipus(1)
 
-    def repeat(n, body, inputs):
-        return ipu.loops.repeat(n, body, inputs, use_while_v1=use_while_v1)
+    def repeat(n, body, x):
+        return ipu.loops.repeat(n, body, [x], use_while_v1=use_while_v1)
 
-    def stock(n, body, inputs):
-        return stock_repeat(n, body, inputs, use_while_v1)
+    def stock(n, body, x):
+        return stock_repeat(n, body, x, use_while_v1)
 
     with control_flow(False):
         wanted = total(tf.xla.experimental.compile, stock, effect, in_branch)

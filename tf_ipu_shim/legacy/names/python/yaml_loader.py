@@ -14,26 +14,19 @@ from typing import Any
 from tf_ipu_shim import patches
 from tf_ipu_shim.imports import import_callers, post_import_hooks
 
-_NAME = "yaml"
 _LOADS = ("load", "load_all")
 
 
 def install() -> None:
     """Gives a loader to calls of scripts, in PyYAML as it is loaded or will be."""
-    module = sys.modules.get(_NAME)
-    if module is not None:
-        _loaded(module)
-    else:
-        _finder.install(_NAME, why="yaml.load without a loader, when a script imports PyYAML")
+    why = "yaml.load without a loader, when a script imports PyYAML"
+    post_import_hooks.call_once_loaded("yaml", _loaded, why)
 
 
 def _loaded(module: types.ModuleType) -> None:
     for name in _LOADS:
         if hasattr(module, name):
             patches.replace(module, name, lambda stock: _with_loader(stock, module), why="`yaml.load(file)` of scripts")
-
-
-_finder = post_import_hooks.PostImportFinder(_NAME.__eq__, _loaded)
 
 
 def _with_loader(stock: Callable[..., Any], module: Any) -> Callable[..., Any]:

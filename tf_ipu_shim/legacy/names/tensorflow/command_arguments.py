@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,11 +27,7 @@ _WHY = "tools that add options to those of saved_model_cli and call its commands
 
 def install() -> None:
     """Gives the module its old parser and commands, now or when it is loaded."""
-    module = sys.modules.get(_NAME)
-    if module is not None:
-        _loaded(module)
-    else:
-        _finder.install(_NAME, why=_WHY)
+    post_import_hooks.call_once_loaded(_NAME, _loaded, _WHY)
 
 
 class _OptionParser(argparse_flags.ArgumentParser):  # type: ignore[misc]
@@ -80,6 +75,3 @@ def _loaded(module: types.ModuleType) -> None:
     patches.replace(module, "argparse_flags", _parsers, why=_WHY)
     for name in _COMMANDS:
         patches.replace(module, name, _with_arguments, why=_WHY)
-
-
-_finder = post_import_hooks.PostImportFinder(_NAME.__eq__, _loaded)

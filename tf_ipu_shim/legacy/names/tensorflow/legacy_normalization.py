@@ -6,7 +6,6 @@ another name.
 
 from __future__ import annotations
 
-import sys
 import types
 
 from tf_ipu_shim import patches
@@ -19,11 +18,7 @@ _WHY = "batch_norm of tensorflow.python.layers"
 
 def install() -> None:
     """Makes the module find its layers, now or when it is loaded."""
-    module = sys.modules.get(_NAME)
-    if module is not None:
-        _loaded(module)
-    else:
-        _finder.install(_NAME, why=_WHY)
+    post_import_hooks.call_once_loaded(_NAME, _loaded, _WHY)
 
 
 def _loaded(module: types.ModuleType) -> None:
@@ -42,6 +37,3 @@ def _loaded(module: types.ModuleType) -> None:
         why=_WHY,
         undone="the stock attribute is restored",
     )
-
-
-_finder = post_import_hooks.PostImportFinder(_NAME.__eq__, _loaded)
