@@ -7,8 +7,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tensorflow.compat.v2 import errors
-
 from tf_ipu_shim.compiler.checks import other_devices
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
@@ -27,7 +25,6 @@ from tf_ipu_shim.driver.compilation import EventDetails, module_name
 from tf_ipu_shim.driver.execution_choice import choose, is_short
 from tf_ipu_shim.driver.profiles import RunLog
 from tf_ipu_shim.driver.program_requests import Job
-from tf_ipu_shim.machine.environment import engine_options
 from tf_ipu_shim.machine.environment.execution_mode import AUTO, KERNELS, XLA
 from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import memory_plan
@@ -42,6 +39,7 @@ from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
 from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
+from tf_ipu_shim.runtime.driver import check_engine_options
 from tf_ipu_shim.runtime.jobs import instances
 from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 from tf_ipu_shim.tf_private.protos import graph_pb2, node_def_pb2
@@ -78,14 +76,8 @@ class ProfiledProgram(NamedTuple):
 
 def lower_for_device(job: Job, compiles: bool = True, runs: bool = True) -> PreparedProgram:
     """Lowers a program, plans its memory and chooses its execution mode."""
-    _check_engine_options(job.device)
+    check_engine_options(job.device)
     return _Lowering(job, compiles, runs).run()
-
-
-def _check_engine_options(device: IpuDevice) -> None:
-    for message in engine_options.unrecognised(device.engine_options).values():
-        where = "It is in compilation_poplar_options of the IPUConfig or in POPLAR_ENGINE_OPTIONS."
-        raise errors.InternalError(None, None, f"[Poplar][Compile engine] invalid_option: {message} {where}")
 
 
 def profile_uncompiled(job: Job) -> ProfiledProgram:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from google.protobuf import message as protobuf
 from tensorflow.compat.v2 import dtypes
+from tensorflow.compat.v2 import errors as tf_errors
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.machine.environment import engine_options, flags
 from tf_ipu_shim.messages import config_pb2, driver_pb2
 from tf_ipu_shim.runtime import devices, seed
 from tf_ipu_shim.runtime.device import NEVER, ON_DEMAND, PRE_COMPILE
@@ -31,11 +32,19 @@ def install(library: Library) -> None:
 
 def _attach(request: Any) -> Any:
     device = devices.get(request.ordinal, attach=False)
+    check_engine_options(device)
     if request.attach or device.connection != ON_DEMAND:
         device.attach()
     uses = driver_pb2.DeviceUse
     running = uses.RUNS if device.attached else uses.UNATTACHED
     return uses(use={PRE_COMPILE: uses.GIVES_ZEROS, NEVER: uses.COMPILES_ONLY}.get(device.connection, running))
+
+
+def check_engine_options(device: Any) -> None:
+    """Refuses engine options that Poplar lacks."""
+    for message in engine_options.unrecognised(device.engine_options).values():
+        where = "It is in compilation_poplar_options of the IPUConfig or in POPLAR_ENGINE_OPTIONS."
+        raise tf_errors.InternalError(None, None, f"[Poplar][Compile engine] invalid_option: {message} {where}")
 
 
 def _configure(request: Any) -> Any:
