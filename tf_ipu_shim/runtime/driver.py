@@ -32,10 +32,13 @@ def install(library: Library) -> None:
 
 def _attach(request: Any) -> Any:
     device = devices.get(request.ordinal, attach=False)
-    check_engine_options(device)
+    uses = driver_pb2.DeviceUse
+    if request.attach:
+        check_engine_options(device)
+    elif engine_options.unrecognised(device.engine_options):
+        return uses(use=uses.UNATTACHED)  # ops that need no engine run, the next one asks again
     if request.attach or device.connection != ON_DEMAND:
         device.attach()
-    uses = driver_pb2.DeviceUse
     running = uses.RUNS if device.attached else uses.UNATTACHED
     return uses(use={PRE_COMPILE: uses.GIVES_ZEROS, NEVER: uses.COMPILES_ONLY}.get(device.connection, running))
 
