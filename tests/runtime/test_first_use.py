@@ -292,8 +292,6 @@ def test_an_engine_option_that_poplar_lacks_fails_at_first_op(monkeypatch, in_en
         with scopes.ipu_scope(IPU):
             return ipu_compiler.compile(lambda: tf.random.uniform([2]) + 1.0, [])
 
-    with tf.device(IPU):
-        assert tf.identity(tf.constant(2.0)).numpy() == 2.0, "needs no engine"
     for run in (plain_op, program):
         with pytest.raises(tf.errors.InternalError, match="Unrecognised option 'some_option'"):
             run()
@@ -301,3 +299,21 @@ def test_an_engine_option_that_poplar_lacks_fails_at_first_op(monkeypatch, in_en
     config.compilation_poplar_options = {"opt.of_another_release": "taken"}
     config.configure_ipu_system()
     assert plain_op() == [-1, -2]
+
+
+def test_a_device_that_cannot_be_used_is_an_error_of_a_called_function(monkeypatch):
+    """Eager calls run asynchronous kernels where others run."""
+    config = IPUConfig()
+    config.auto_select_ipus = 1
+    config.configure_ipu_system()
+    with tf.device(IPU):
+        value = tf.identity(tf.constant(2.0))
+        config.auto_select_ipus = 2
+        config.configure_ipu_system()  # the next op asks what the device may do
+
+        def fail(*_, **__):
+            raise tf.errors.InternalError(None, None, "no such device")
+
+        monkeypatch.setattr(driver.devices, "get", fail)
+        with pytest.raises(tf.errors.InternalError, match="no such device"):
+            tf.function(lambda x: x + 1.0, jit_compile=True)(value)

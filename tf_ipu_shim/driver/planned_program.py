@@ -39,7 +39,6 @@ from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
 from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
-from tf_ipu_shim.runtime.driver import check_engine_options
 from tf_ipu_shim.runtime.jobs import instances
 from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 from tf_ipu_shim.tf_private.protos import graph_pb2, node_def_pb2
@@ -76,7 +75,6 @@ class ProfiledProgram(NamedTuple):
 
 def lower_for_device(job: Job, compiles: bool = True, runs: bool = True) -> PreparedProgram:
     """Lowers a program, plans its memory and chooses its execution mode."""
-    check_engine_options(job.device)
     return _Lowering(job, compiles, runs).run()
 
 

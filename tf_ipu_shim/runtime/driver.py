@@ -32,19 +32,15 @@ def install(library: Library) -> None:
 
 def _attach(request: Any) -> Any:
     device = devices.get(request.ordinal, attach=False)
-    uses = driver_pb2.DeviceUse
-    if request.attach:
-        check_engine_options(device)
-    elif engine_options.unrecognised(device.engine_options):
-        return uses(use=uses.UNATTACHED)  # ops that need no engine run, the next one asks again
+    _check_engine_options(device)
     if request.attach or device.connection != ON_DEMAND:
         device.attach()
+    uses = driver_pb2.DeviceUse
     running = uses.RUNS if device.attached else uses.UNATTACHED
     return uses(use={PRE_COMPILE: uses.GIVES_ZEROS, NEVER: uses.COMPILES_ONLY}.get(device.connection, running))
 
 
-def check_engine_options(device: Any) -> None:
-    """Refuses engine options that Poplar lacks."""
+def _check_engine_options(device: Any) -> None:
     for message in engine_options.unrecognised(device.engine_options).values():
         where = "It is in compilation_poplar_options of the IPUConfig or in POPLAR_ENGINE_OPTIONS."
         raise tf_errors.InternalError(None, None, f"[Poplar][Compile engine] invalid_option: {message} {where}")

@@ -206,13 +206,20 @@ ChipDevice* IpuDevice::Chip(int index) {
 }
 
 void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
-  OP_REQUIRES(context, !IsInterrupted(), InterruptedError(kernel->name()));
+  // Eager calls give asynchronous kernels, too, for which OP_REQUIRES ends the process.
+  const Status computed = ComputeOnChip(kernel, context);
+  if (!computed.ok()) context->CtxFailureWithWarning(__FILE__, __LINE__, computed);
+}
+
+Status IpuDevice::ComputeOnChip(OpKernel* kernel, OpKernelContext* context) {
+  if (IsInterrupted()) return InterruptedError(kernel->name());
   const int index = ChipOf(kernel);
   ChipDevice* chip = Chip(index);
-  OP_REQUIRES(context, chip != nullptr,
-              errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips));
+  if (chip == nullptr) {
+    return errors::InvalidArgument("Op ", kernel->name(), " is marked for IPU ", index, ", of at most ", kMaxChips);
+  }
   Use use = Use::kRun;
-  if (!IsAttached(ordinal_)) OP_REQUIRES_OK(context, CheckUse(*kernel, &use));
+  if (!IsAttached(ordinal_)) TF_RETURN_IF_ERROR(CheckUse(*kernel, &use));
   const uint8_t watched = PlainOpsWatched(ordinal_);
   if (TF_PREDICT_FALSE(watched & kProfilePlainOps)) RecordPlainOp(*kernel, context, ordinal_);
   DeviceBase* const device = context->params()->device;
@@ -225,10 +232,11 @@ void IpuDevice::Compute(OpKernel* kernel, OpKernelContext* context) {
   context->params()->device = device;
   if (TF_PREDICT_FALSE(!context->status().ok())) ReportInterrupted(*kernel, context);
   if (TF_PREDICT_FALSE(checks != 0) && context->status().ok()) {
-    OP_REQUIRES_OK(context, watch.End(context, ordinal_, index));
+    TF_RETURN_IF_ERROR(watch.End(context, ordinal_, index));
   }
-  if (use == Use::kZeros && context->status().ok()) OP_REQUIRES_OK(context, ZeroOutputs(context));
+  if (use == Use::kZeros && context->status().ok()) TF_RETURN_IF_ERROR(ZeroOutputs(context));
   if (TF_PREDICT_FALSE(watched & kTracePlainOps) && use == Use::kRun) TracePlainOp(*kernel, context, ordinal_);
+  return OkStatus();
 }
 
 void IpuDevice::ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context, AsyncOpKernel::DoneCallback done) {

@@ -63,6 +63,8 @@ class IpuDevice : public ChipDevice {
  private:
   // Returns the options that the configuration allows a kernel; attaches the device at first use.
   bool IsInterrupted() const;
+  // Runs a kernel with the chip that its op is marked for; the error is of the device, the kernel's own is in the context.
+  tensorflow::Status ComputeOnChip(tensorflow::OpKernel* kernel, tensorflow::OpKernelContext* context);
   tensorflow::Status CheckUse(const tensorflow::OpKernel& kernel, Use* use) const;
 
   const tensorflow::SessionOptions options_;
