@@ -301,7 +301,7 @@ def test_an_engine_option_that_poplar_lacks_fails_at_first_op(monkeypatch, in_en
     assert plain_op() == [-1, -2]
 
 
-def test_a_device_that_cannot_be_used_is_an_error_of_a_called_function(monkeypatch):
+def test_an_unusable_device_is_an_error_of_a_called_function(monkeypatch):
     """Eager calls run asynchronous kernels where others run."""
     config = IPUConfig()
     config.auto_select_ipus = 1
