@@ -1,14 +1,14 @@
 """The build backend: setuptools, plus one line that makes Graphcore's names importable in every Python process.
 
-pip puts what is in the root of a wheel into site-packages, and Python executes the `import` lines of `.pth` files
-there. setuptools has no setting for such a file, so it is added to the finished wheel here. That serves `pip install
-.`, built wheels and editable installs, and pip removes it with the package.
+pip copies files in the root of a wheel to site-packages, and Python executes the `import` lines of `.pth` files there.
+Since setuptools has no setting for such a file, this module adds it to the finished wheel. It works for `pip install`,
+built wheels and editable installs, and pip removes it with the package.
 
-A wheel also has the stubs of `generate_stubs.py`, by which type checkers know Graphcore's names.
+A wheel also contains the stubs of `generate_stubs.py`, from which type checkers know Graphcore's names.
 
-Where `plugin/prebuilt` holds compiled libraries, they are in the wheel, and its tag says which systems they run on.
-Else, where TensorFlow can be imported (`--no-build-isolation`), the plugin for it is compiled into the wheel, which is
-then tagged for this system only. `--config-settings plugin=no` leaves that to the first use.
+If `plugin/prebuilt` holds compiled libraries, the wheel contains them, and its tag names the systems they run on. If
+not, and TensorFlow can be imported (`--no-build-isolation`), the plugin is compiled into the wheel for this system
+only. With `--config-settings plugin=no` the plugin is compiled at first use.
 """
 
 from __future__ import annotations

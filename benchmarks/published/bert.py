@@ -1,11 +1,20 @@
-"""BERT pre-training as pipelines of four IPUs, embeddings and what is predicted on the first of them.
+"""BERT pre-training as pipelines of four IPUs; the first has the embeddings and the prediction head.
 
 `tf-ipu fit --system bow-pod16 -m benchmarks.published.bert 768 12 4 32 510 0,4,4,4 0.28,0.26,0.28,0.28` is BERT-Base.
-Arguments: width, attention heads, replicas, sequences of a mini-batch, mini-batches whose gradients a replica
-accumulates, encoder layers on each IPU, the part of a tile that products may use on each, and, if not 128 and 20, the
-length of a sequence and how many words of it are predicted: `768 12 4 8 510 0,4,4,4 0.28,0.26,0.28,0.28 384 56`. As in
-the configurations of the published runs, a checkpoint follows each encoder, one product makes queries, keys and values,
-none of these has a bias, the norms are those of the IPU, and the optimizer's state is in remote memory.
+With sequences of 384 words: `768 12 4 8 510 0,4,4,4 0.28,0.26,0.28,0.28 384 56`. The arguments are:
+
+1. width
+2. attention heads
+3. replicas
+4. mini-batch size
+5. gradient accumulation count
+6. encoder layers on each IPU
+7. available memory proportion of matmuls on each IPU
+8. length of a sequence (128 by default)
+9. predicted words of a sequence (20 by default)
+
+As in the configurations of the published runs, a recomputation checkpoint follows each encoder. One matmul computes
+queries, keys and values, without a bias. The norms are the IPU's, and the optimizer state is in Streaming Memory.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """EfficientNet-B4 with groups of 16 channels, pipelines of two IPUs.
 
-`tf-ipu fit --system bow-pod16 -m benchmarks.published.efficientnet 8 3 256 0.4`. Arguments: replicas, images of a
-mini-batch, mini-batches whose gradients a replica accumulates, the part of a tile that products may use.
+Run it by `tf-ipu fit --system bow-pod16 -m benchmarks.published.efficientnet 8 3 256 0.4`. The arguments are replicas,
+mini-batch size, gradient accumulation count, and available memory proportion of convolutions.
 
 The network is that of Tan and Le, "EfficientNet" (2019), with the changes of Masters et al., "Making EfficientNet More
-Efficient" (2021). Convolutions have groups of 16 channels, channels are expanded by 4 instead of 6, and groups of
-channels are normalised for each image. As in the configuration of the published runs, there are 4 such groups, images
-of 380 x 380 come as bytes, the second stage begins with the fourth row of blocks, and recomputation begins again at
-each stage.
+Efficient" (2021). Convolutions have groups of 16 channels, channels are expanded by 4 instead of 6, and each image has
+group normalisation. As in the published runs, there are 4 groups, and images of 380 x 380 pixels arrive as bytes. The
+second stage begins with the fourth row of blocks. Recomputation begins again at each stage.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """ResNet-50 on as many IPUs as replicas: `tf-ipu fit --system bow-pod16 -m benchmarks.published.resnet50 16 20 6 0.15`.
 
-Arguments: replicas, images of a mini-batch, mini-batches whose gradients a replica accumulates, the part of a tile that
-products may use; then, if wanted, the optimizer, `momentum` or `lars`, and the replicas that share statistics of batch
-normalisation, 1 if not given. As in the configuration of the published runs, each replica is a sequential pipeline on
-one IPU, which recomputation needs, cut after the same blocks; images come as bytes and the optimizer's state stays on
-the IPU.
+The arguments are replicas, mini-batch size, gradient accumulation count, and available memory proportion of
+convolutions. Two more are optional: the optimizer (`momentum` or `lars`), and the replicas that share batch
+normalisation statistics (1 by default).
+
+As in the published runs, each replica is a sequential pipeline on one IPU: recomputation needs a pipeline. It is cut
+after the same blocks. Images arrive as bytes, and the optimizer state stays on the IPU.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ def _saturate_float16(state: XlaState) -> None:
 
 
 def _make_interruptible(state: XlaState) -> None:
-    if not state.in_application:  # it serves whoever calls it: Ctrl-C does not end it
+    if not state.in_application:  # Ctrl-C must not end a program that serves other processes
         state.program = interruptible_loops.make_interruptible(state.program)
 
 

@@ -86,7 +86,7 @@ def extract_part(step: Any, included: Iterable[str], function_name: str) -> Step
     arguments = _find_arguments(ops, part)
     if not part or any(argument.value is None for argument in arguments.values()):
         return StepPart(functions, "", (), ops_run)
-    # What is fed comes before variables, as in programs that a script compiles.
+    # Fed values come before variables, as in programs that a script compiles.
     in_order = sorted(arguments.items(), key=lambda item: item[1].value.type == types_pb2.DT_RESOURCE)
     name = f"{function_name}_{next(_serial)}"
     function = _write_function(name, ops, part, dict(in_order))

@@ -1,12 +1,17 @@
 """The pytest plugin: fixtures and markers that give each test its own simulated IPUs.
 
-fixtures: `ipu_clean` (nothing configured, before and after), `ipus` (a function that configures), `ipu_strategy`,
-          `ipu_memory` (what programs need and hold, to assert on), `ipu_baseline` (the same against a kept file)
-markers:  `ipu_system("pod4")`, `ipu_chip("bow")` choose the simulated machine for a test; `ipu_sdk("2.6", ...)` names
-          the releases that a test is for
-options:  `--ipu-report` (a table of the memory of each test), `--ipu-write-baselines`
-A failed test that ran programs shows the memory report, and its traceback leaves out this package. Workers of
-pytest-xdist have a machine each. TensorFlow is imported by the first fixture that needs it.
+- `ipu_clean`: fixture; nothing is configured before and after the test
+- `ipus`: fixture; a function that configures IPUs
+- `ipu_strategy`: fixture; an `IPUStrategy` in whose scope the test runs
+- `ipu_memory`: fixture; the memory that programs need and hold, for assertions
+- `ipu_baseline`: fixture; compares that memory with a stored file
+- `ipu_system("pod4")`, `ipu_chip("bow")`: markers that choose the simulated IPU system
+- `ipu_sdk("2.6", ...)`: marker; the test is skipped unless one of these SDK releases is emulated
+- `--ipu-report`: option that prints a table of the memory of each test
+- `--ipu-write-baselines`: option that writes the files of `ipu_baseline`
+
+A failed test that ran programs shows the memory report, and its traceback leaves out this package. Each worker of
+pytest-xdist has a simulated system. TensorFlow is imported by the first fixture that needs it.
 `docs/how_to/test/testing.md` shows tests.
 """
 
@@ -62,9 +67,9 @@ class _AsWritten(importlib.abc.MetaPathFinder):
         return importlib.machinery.PathFinder.find_spec(name, path, target)
 
 
-# pytest rewrites the `assert` statements in the modules of packages with plugins. That takes 10 seconds in each process
-# without its bytecode files. Its finder also knows no other names of a module: a test that imports one under
-# Graphcore's name, or `tf_ipu_shim.ipu`, would get a copy of it.
+# pytest rewrites the `assert` statements in the modules of packages with plugins. Without its bytecode files that takes
+# 10 seconds in each process. Its finder also ignores other names of a module. A test that imports a module under
+# Graphcore's name, or as `tf_ipu_shim.ipu`, would get a copy of it.
 sys.meta_path.insert(0, _AsWritten())
 names.come_first()
 

@@ -1,8 +1,9 @@
 """Checks the rules for text: no finding in pages, and no more than the limits in the sources.
 
-PYTHONPATH=tools python -m prose                  - ends with status 1 if a rule is broken
-PYTHONPATH=tools python -m prose --list messages    prints the findings of a kind of text
-PYTHONPATH=tools python -m prose --lower            lowers the limits to the present counts
+PYTHONPATH=tools python -m prose  ends with status 1 if a rule is broken:
+
+--list messages  prints the findings of a kind of text
+--lower          lowers the limits to the present counts
 """
 
 from __future__ import annotations

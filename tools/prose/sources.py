@@ -41,7 +41,7 @@ def passages(kind: str) -> Iterator[Passage]:
                 yield from comments(path, source)
             else:
                 yield from strings(path, ast.parse(source), kind)
-        for path in sorted(path for ending in ("*.cc", "*.h") for path in (ROOT / folder).rglob(ending)):
+        for path in sorted(path for ending in ("*.cc", "*.h", "*.hpp") for path in (ROOT / folder).rglob(ending)):
             yield from of_cpp(path, path.read_text(encoding="utf-8"), kind)
 
 
@@ -93,7 +93,7 @@ def _docstring(path: pathlib.Path, node: ast.AST, text: str) -> Iterator[Passage
     in_example = False
     for line in text.splitlines():
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
-        is_argument = re.match(r"\s+\*{0,2}\w+( \([^)]*\))?: ", line)
+        is_argument = re.match(r"\s+\*{0,2}[\w.]+( \([^)]*\))?: ", line)
         is_heading = re.match(r"\s*(Args|Returns|Yields|Raises|Example|Examples|Source|Note|Attributes)s?:\s*$", line)
         if in_example or is_heading:
             lines.append("")
@@ -119,12 +119,23 @@ def comments(path: pathlib.Path, source: str) -> Iterator[Passage]:
         yield Passage(path, begins, " ".join(gathered))
 
 
+def _cpp_comment(path: pathlib.Path, comment: str, first_line: int) -> Iterator[Passage]:
+    """Yields the paragraphs of a C++ comment; each argument of a list is one, and code is left out."""
+    lines = []
+    for line in comment.splitlines():
+        text = line.strip().removeprefix("//")
+        is_indented = text.startswith("   ")
+        is_code = is_indented and text.endswith((";", "{", "}", ">"))
+        is_argument = is_indented and re.match(r"\w+: ", text.strip())
+        lines.append("" if is_code else "- " * bool(is_argument) + text.strip("/ "))
+    yield from markdown.passages(path, "\n".join(lines), first_line)
+
+
 def of_cpp(path: pathlib.Path, source: str, kind: str) -> Iterator[Passage]:
     """Messages or comments of a C++ file."""
     if kind == "comments":
         for found in _CPP_COMMENT.finditer(source):
-            text = " ".join(line.strip().lstrip("/ ") for line in found.group().splitlines())
-            yield Passage(path, source.count("\n", 0, found.start()) + 1, text)
+            yield from _cpp_comment(path, found.group(), source.count("\n", 0, found.start()) + 1)
     elif kind == "messages":
         without_comments = re.sub(r"^[ \t]*(//|#).*$", "", source, flags=re.M)
         for found in _CPP_MESSAGE.finditer(without_comments):

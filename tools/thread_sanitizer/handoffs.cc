@@ -1,7 +1,7 @@
-// What TensorFlow's own code orders between threads, told to ThreadSanitizer: its wheels are built without. Mutexes of
-// nsync, closures that go to a thread pool, and counts of references, are not seen otherwise, and all that is handed
-// over by them is a race.
-// Loaded before TensorFlow (see `make tsan`), whose libraries then call these. For TensorFlow 2.15.1.
+// Tells ThreadSanitizer in which order TensorFlow's code synchronizes threads, because TensorFlow's wheels are built
+// without it. Otherwise nsync mutexes, closures in thread pools and reference counts are invisible, and all data that
+// they protect is reported as a race. This library is loaded before TensorFlow (see `make tsan`), whose libraries then
+// call it. For TensorFlow 2.15.1.
 #include <dlfcn.h>
 
 #include <functional>

@@ -123,6 +123,12 @@ def test_text_of_cpp(kind, expected):
     assert [passage.text for passage in sources.of_cpp(pathlib.Path("file.cc"), source, kind)] == expected
 
 
+def test_arguments_and_code_in_cpp_comments():
+    source = "// Sends.\n//\n//   void Send() {\n//     Go();\n//   }\n//\n//   to: where\n//     it goes\n//   x: y\n"
+    found = [passage.text for passage in sources.of_cpp(pathlib.Path("file.cc"), source, "comments")]
+    assert found == ["Sends.", "to: where it goes", "x: y"]
+
+
 def test_a_count_above_its_limit_is_an_error():
     limits = {"messages": 2, "comments": 0}
     assert ratchet.judge({"messages": 2, "comments": 0}, limits) == []

@@ -1,4 +1,4 @@
-// Types that code for IPUs has without a namespace.
+// Types that IPU code uses without a namespace.
 #ifndef POPLAR_IPUDEF_H
 #define POPLAR_IPUDEF_H
 

@@ -2,10 +2,10 @@
 
 `Function._omit_frequent_tracing_warning` checked on TensorFlow 2.15.1 and 2.21.0.
 
-loop             mini-batches of one IPU, one after another; the model's code is traced once, in the loop's body
-accumulation     the same with one update for several mini-batches; the program begins with a zero for each variable, so
-                 that of a model which is not built the step is traced first, as a function that the program calls
-priming          variables are made before a program is traced that begins with the list of them
+loop            Mini-batches run one after another on one IPU. The model's code is traced once, in the loop's body.
+accumulation    Several mini-batches share one update. The program begins with a zero for each variable. The step of
+                a model that is not built yet is traced first, as a function that the program calls.
+priming         Variables are created before the program is traced, because it begins with a list of them.
 """
 
 from __future__ import annotations

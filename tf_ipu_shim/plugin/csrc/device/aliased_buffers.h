@@ -6,8 +6,8 @@
 
 namespace tf_ipu_shim {
 
-// Whether a host tensor's memory can be aliased: it must be owned by TensorFlow, be a whole, aligned buffer, and be
-// large enough that a copy would cost more.
+// Returns whether a host tensor's memory can be aliased. TensorFlow must own it. It must be a whole, aligned buffer,
+// and so large that a copy would cost more.
 bool CanAliasHostBuffer(const tensorflow::Tensor& host);
 
 // Returns a chip's tensor that aliases the host tensor's memory and counts as allocated in the arena. While both exist,

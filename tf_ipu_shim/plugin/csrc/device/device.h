@@ -76,8 +76,8 @@ class IpuDevice : public ChipDevice {
   tensorflow::mutex mutex_;
 };
 
-// The name in the metadata of a session that an embedded application runs in; the version is the ordinal of its device,
-// the only one of that session.
+// The name in the metadata of a session that runs an embedded application. The version is the ordinal of that session's
+// only device.
 inline constexpr char kApplicationSession[] = "tf_ipu_shim.application";
 
 // How many TensorFlow devices new sessions and eager contexts get.

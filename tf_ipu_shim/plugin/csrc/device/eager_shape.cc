@@ -1,9 +1,9 @@
 // Rewrites the eager `Shape` op on an IPU to `IpuShape`, which TensorFlow does not refuse.
 //
 // `Shape`, run eagerly on an IPU, becomes `IpuShape`: the same kernel without full type information. TensorFlow wraps
-// an eager op of a device like this one into a function with integers in device memory, and refuses there what is
-// declared a shape tensor ("int32 output with unexpected full type information with ints_on_device"). Were the output
-// declared to be in host memory instead, graphs would be cut at every shape query, and loops could not be partitioned.
+// an eager op of such a device into a function with integers in device memory. That function refuses outputs declared
+// as shape tensors ("int32 output with unexpected full type information with ints_on_device"). If the output were
+// declared in host memory instead, graphs would be cut at every shape query, and loops could not be partitioned.
 #include <memory>
 
 #include "device/device.h"

@@ -37,10 +37,10 @@ tensorflow::Status FindDeviceUse(int ordinal, bool attach, Use* use) {
     *use = Use::kRun;
     return tensorflow::OkStatus();
   }
-  // There is no lock here: TensorFlow runs some eager ops while it holds Python's lock, and such a thread would wait for
-  // one that waits for Python. Threads that ask at the same time get the same answer; Python attaches once.
+  // A lock here would deadlock. TensorFlow runs some eager ops while it holds Python's lock, and such a thread would
+  // wait for one that waits for Python. Threads that ask at the same time get the same answer; Python attaches once.
   for (;;) {
-    // Creating the default device starts an epoch, and so does another thread that configures at the same time: answers
+    // An epoch starts when the default device is created, or when another thread configures at the same time. Answers
     // of an older epoch are requested again.
     const int64_t epoch = CurrentEpoch(ordinal);
     if (CachedDeviceUse(ordinal, epoch, use) && !(attach && *use == Use::kUnattached)) return tensorflow::OkStatus();

@@ -1,5 +1,5 @@
-// The host ops of a chunked loop, which runs several iterations in one XLA program (see `compiler/loops/chunks.py`):
-// they fetch the infeed elements of the next iterations at once, and enqueue each iteration's results to the outfeed.
+// The host ops of a chunked loop, which runs several iterations in one XLA program (see `compiler/loops/chunks.py`).
+// They fetch the infeed elements of the next iterations at once, and enqueue each iteration's results to the outfeed.
 #include <algorithm>
 #include <limits>
 #include <memory>

@@ -1,4 +1,4 @@
-// Counts the programs that run on each device, and wakes those that wait for a device to be idle.
+// Counts the programs that run on each device, and wakes threads that wait for a device to be idle.
 #include "feeds/in_flight.h"
 
 #include <chrono>

@@ -1,5 +1,4 @@
-// Prefetches dataset elements in a separate thread: a program gets the elements that are ready and is not delayed by a
-// late one.
+// Prefetches dataset elements in a separate thread: a late element does not delay a program that needs earlier ones.
 #pragma once
 
 #include <condition_variable>

@@ -1,12 +1,10 @@
 // Ops that start, select and delete the iterator of an infeed in eager execution, and the same for sessions.
 //
-// How an infeed begins and how it goes, in a process that runs ops at once.
-//
-// An iterator that is let go waits for the thread that tunes its dataset. TensorFlow wakes that thread before it says
-// that the dataset is cancelled, so that it may go to sleep again, for as long as half of the time that there has been
-// an iterator, a minute at most (checked on 2.15.1 and 2.21.0). So iterators are let go in a thread of their own: a
-// script that trains anew would wait for one that has trained before. Sessions keep TensorFlow's own ops: their
-// devices, which an iterator uses until it is gone, end with them.
+// Deleting an iterator waits for the thread that tunes its dataset. TensorFlow wakes that thread before it marks the
+// dataset as cancelled, so the thread may sleep again. It sleeps for half of the iterator's lifetime, a minute at most
+// (checked on 2.15.1 and 2.21.0). So a separate thread deletes iterators; otherwise a script that trains again would
+// wait for its previous training. Sessions keep TensorFlow's own ops, because their devices, which an iterator uses
+// until it is deleted, end with them.
 #include <chrono>
 #include <future>
 #include <memory>

@@ -1,6 +1,6 @@
 // `IpuInfeedDequeue`: dequeues an element of an infeed. With several replicas, replica r gets the elements r, r +
-// replicas, ... in whichever order the replicas ask. Elements are taken from the dataset one row (one element per
-// replica) at a time; the others' elements wait here, and the dataset ends for all replicas after the same iteration.
+// replicas, ... in whichever order the replicas ask. The op reads one row (one element per replica) from the dataset at
+// a time, and keeps the elements of the other replicas. So the dataset ends for all replicas after the same iteration.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -78,8 +78,8 @@ class ReplicaElementQueue {
     return OkStatus();
   }
 
-  // Reports the dataset's end or error after every replica has reached it: the error of one replica cancels the others,
-  // which may still be an iteration behind. The thread that waits here is the op's own.
+  // Reports the dataset's end or error after every replica has reached it. The error of one replica cancels the others,
+  // which may still be an iteration behind. Only the op's thread waits here.
   Status End(OpKernelContext* context, std::unique_lock<std::mutex>* lock) {
     const Status failure = failure_;
     const int64_t run = run_;

@@ -1,5 +1,5 @@
-// The number of replicas that read elements of an infeed. They take turns, so all programs of an infeed must have as
-// many.
+// The number of replicas that read elements of an infeed. They read in turn, so all programs of an infeed must have the
+// same number of replicas.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ static mutex* SelectionMutex() {
   return exchange;
 }
 
-// The names of the iterators from which infeeds read instead of their own; guarded by `SelectionMutex`.
+// The names of the iterators from which infeeds read instead of the ones they created; guarded by `SelectionMutex`.
 static std::map<std::string, std::string>* SelectedIterators() {
   static auto* selected = new std::map<std::string, std::string>;
   return selected;

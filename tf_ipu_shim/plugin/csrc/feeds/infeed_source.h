@@ -10,8 +10,8 @@
 
 namespace tf_ipu_shim {
 
-// Reads the attributes `N`, `container` and `shared_name` of an op with inputs `iterators: N * resource`: the iterator is
-// the op's last input, or has that name on the host.
+// Reads the attributes `N`, `container` and `shared_name` of an op with inputs `iterators: N * resource`. The iterator
+// is the op's last input, or is on the host under that name.
 class InfeedSource {
  public:
   tensorflow::Status Init(tensorflow::OpKernelConstruction* construction);

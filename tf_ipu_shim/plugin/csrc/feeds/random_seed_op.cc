@@ -1,5 +1,6 @@
-// `IpuRandomSeed`: the random seed of one run of a program, or of one replica in it. Derived from the device's seed and
-// the number of runs since it was set; without one, from the seeds of the script's ops; else from the operating system.
+// `IpuRandomSeed`: the random seed of one run of a program, or of one replica in it. It is derived from the device's
+// seed and the number of runs since it was set. Without a device seed, it comes from the seeds of the script's ops, or
+// from the operating system.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

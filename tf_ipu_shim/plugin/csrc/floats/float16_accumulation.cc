@@ -1,8 +1,8 @@
 // Runs float16 matmuls, convolutions and reductions by TensorFlow's float32 kernels.
 //
-// TensorFlow's kernels add float16 up in float16. A mean is infinite if the sum of its elements is out of range, and a
-// sum of thousands of elements loses digits. For matrix products and convolutions they have no library either: those of
-// float32, with casts around them, take a hundredth of the time.
+// TensorFlow's kernels accumulate float16 in float16. A mean is infinite if the sum of its elements is out of range,
+// and a sum of thousands of elements loses digits. Their float16 matmuls and convolutions also use no optimized
+// library: float32 kernels with casts need a hundredth of the time.
 #include "floats/float16_accumulation.h"
 
 #include <set>

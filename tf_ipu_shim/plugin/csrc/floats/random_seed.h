@@ -13,10 +13,10 @@ inline uint64_t Mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// The rounding seed of one run of an op. Derived from the device's seed, the op and its number of runs since the seed
-// was set, not from the order of ops; if no seed was set, from the operating system.
+// The rounding seed of one run of an op. It is derived from the device's seed, the op and its number of runs since the
+// seed was set, not from the order of ops. If no seed was set, it comes from the operating system.
 //   op: a number for the op's name
-//   every_chip: whether ops of the same name on other chips get the same; they do too where replicas are to draw alike
+//   every_chip: whether ops of the same name on other chips get the same seed, as when replicas must draw alike
 uint64_t DrawRoundingSeed(int device_ordinal, int chip, uint64_t op, bool every_chip);
 
 }  // namespace tf_ipu_shim

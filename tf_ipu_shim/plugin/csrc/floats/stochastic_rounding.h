@@ -1,5 +1,5 @@
 // Stochastic rounding: a float32 becomes one of the two nearest float16 values at random, the nearer one more often.
-// Which ops round so: `floating_point_behaviour.esr` of the device, or an attribute of the op.
+// `floating_point_behaviour.esr` of the device, or an attribute of the op, selects the ops that round so.
 #pragma once
 
 #include <atomic>

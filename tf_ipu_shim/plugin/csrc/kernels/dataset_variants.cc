@@ -1,8 +1,8 @@
 // Registers copies of dataset variants between host and IPU device.
 //
-// Datasets made under an IPU device. A dataset is a variant, and TensorFlow copies a variant between devices with a
-// function registered for its type; for datasets there is none, as no other device runs their ops. Here host and IPU
-// share their memory, so a copy is another reference.
+// Datasets created on an IPU device need them. A dataset is a variant. TensorFlow copies variants between devices with
+// a function registered for their type. It registers none for datasets, because no other device runs their ops. Here
+// host and IPU share memory, so a copy is another reference.
 #include "tensorflow/core/framework/variant_op_registry.h"
 #include "tf_private/dataset_variant.h"
 

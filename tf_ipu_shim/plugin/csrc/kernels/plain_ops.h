@@ -1,5 +1,5 @@
-// Trace events of uncompiled ops. On a real system a session step's ops on a device, outside compiled programs, are
-// compiled and executed as one program; here TensorFlow's kernels run them op by op.
+// Trace events of uncompiled ops. A session step has ops on a device outside compiled programs. A real system compiles
+// and executes them as one program; here TensorFlow's kernels run them op by op.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Adds a program's functions to the eager context's library and removes them with the program, so that scripts which
-// make many programs do not leak functions.
+// Adds a program's functions to the eager context's library and removes them with the program. So scripts that create
+// many programs do not leak functions.
 #pragma once
 
 #include <set>

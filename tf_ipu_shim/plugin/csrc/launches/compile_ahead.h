@@ -1,5 +1,5 @@
-// Compiles an XLA launch on another thread, so that Ctrl-C need not wait: XLA would compile inside the launch's kernel
-// at its first run, for seconds or minutes.
+// Compiles an XLA launch on another thread, so that Ctrl-C need not wait. Otherwise XLA would compile inside the
+// launch's kernel at its first run, for seconds or minutes.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace tf_ipu_shim {
 
-// The background compilation of one kernel. Its copies of the launch's inputs outlive the step; TensorFlow's device,
-// function library and executable cache belong to the session or eager context, which outlives its kernels: the
+// The background compilation of one kernel. Its copies of the launch's inputs outlive the step. TensorFlow's device,
+// function library and executable cache belong to the session or eager context. That outlives its kernels, because the
 // destructor waits.
 class CompileAhead {
  public:

@@ -159,8 +159,9 @@ tensorflow::Status CompilerIr(tensorflow::EagerContext* context, const char* lib
 
 extern "C" {
 
-// XLA's form of a function, a serialised HloModuleProto of `*form_size` bytes that live until the next call on the same
-// thread; if `*fails`, the message of the error instead. `context` is an eager context that nobody else uses meanwhile.
+// Returns the HLO of a function: a serialised HloModuleProto of `*form_size` bytes, which live until the next call on
+// the same thread. If `*fails`, returns the error's message instead. No other thread may use the eager context
+// `context` meanwhile.
 const char* ipu_compiler_ir(void* context, const char* library, int64_t size, const char* function,
                             const int64_t* arguments, int64_t count, int64_t* form_size, int32_t* fails) {
   thread_local std::string kept;

@@ -1,8 +1,8 @@
 // Implements the kernel of `XlaLaunch` so that programs update variables in place.
 //
-// TensorFlow's kernel of `XlaLaunch` takes it that the program may have reference variables, so XLA writes new values
-// of variables to memory of their own. The kernel that TensorFlow makes for jit-compiled calls on the CPU is its base
-// class, told that there are none: XLA writes to the variables' own memory where nobody else holds it.
+// TensorFlow's kernel of `XlaLaunch` assumes that the program may have reference variables, so XLA writes new values of
+// variables to new memory. Its base class, the kernel of jit-compiled calls on the CPU, is told that there are none.
+// Then XLA overwrites a variable's memory unless another tensor shares it.
 #include "launches/launch.h"
 
 #include <atomic>

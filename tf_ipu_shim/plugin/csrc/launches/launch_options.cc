@@ -1,7 +1,8 @@
 // Sets XLA's debug options for single launches by redirecting the function that returns them.
 //
-// XLA has one set of options for the process, which `xla::GetDebugOptionsFromFlags` reads for each compilation, on the
-// thread that asks for it. libtensorflow_cc calls that function through its jump table: the entry there leads here.
+// XLA has one set of options for the process. The function `xla::GetDebugOptionsFromFlags` reads it for each
+// compilation, on the thread that requests it. TensorFlow's library calls that function through its jump table, whose
+// entry is changed to point here.
 #include "launches/launch_options.h"
 
 #include <elf.h>

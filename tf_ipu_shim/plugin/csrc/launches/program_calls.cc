@@ -34,8 +34,8 @@ void ContinueLoopCallback(void* result, const void** operands, const char*, size
   status->message = std::string(InterruptedError("A loop").message());
 }
 
-// A user's op: the configuration is the numbers of its inputs and outputs (two 32-bit integers as text, each ended by a
-// blank), then its call. XLA passes one result as it is, and several as a list.
+// A user's op. The configuration is the numbers of its inputs and outputs, as decimal text with a blank after each,
+// then its call. XLA passes one result as it is, and several as a list.
 void UserOpCallback(void* result, const void** operands, const char* text, size_t size, XlaCustomCallStatus_* status) {
   std::string call(text, size);
   size_t length = 0;

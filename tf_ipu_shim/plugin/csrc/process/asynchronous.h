@@ -1,5 +1,5 @@
-// Refuses to call Python from the thread of asynchronous eager execution, which Python may be waiting for while it
-// holds its lock: the call would deadlock.
+// Refuses to call Python from the thread of asynchronous eager execution. Python may be waiting for that thread while
+// it holds its lock, so the call would deadlock.
 #pragma once
 
 #include <string>

@@ -17,8 +17,8 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file is TensorFlow ops
 
-// All are stateful here, also those that Graphcore declares stateless: their answers change with the configuration and
-// the environment, and TensorFlow computes a stateless op without inputs once and keeps the result.
+// All are stateful here, also those that Graphcore declares stateless, because their results change with the
+// configuration and the environment. TensorFlow computes a stateless op without inputs only once.
 REGISTER_OP("IpuConfigureHardware").Attr("config: string").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
 REGISTER_OP("IpuClearAllXlaCompilationCaches").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);
 REGISTER_OP("IpuResetDevices").SetIsStateful().SetShapeFn(shape_inference::NoOutputs);

@@ -1,4 +1,4 @@
-// Trace events of the devices, stored until somebody fetches them.
+// Trace events of the devices, stored until the host fetches them.
 #pragma once
 
 #include <atomic>
@@ -30,14 +30,14 @@ struct TracedEvents : ProgramEvents {
   mutable int64_t executed = 0;
 };
 
-// Tracks which engine and variables are on a device, as Graphcore's executor does: another engine is loaded first,
-// missing variables are copied to the device, and they are copied back when the host reads one.
+// Tracks which engine and variables are on a device, as Graphcore's executor does. Another engine is loaded first, and
+// missing variables are copied to the device. They are copied back when the host reads one.
 class EngineTrace {
  public:
   using Buffers = std::vector<const void*>;
 
-  // Called when a step starts this program: host copies in the step are not reads of variables that the last run wrote,
-  // even if they share memory.
+  // Called when a step starts this program. Host copies in the step do not count as reads of variables that the last
+  // run wrote, even if they share memory.
   void OnProgramStart(const std::shared_ptr<const TracedEvents>& events);
 
   // Called before a run if transfer events are enabled: `variables` holds the buffers of `events->variables`.

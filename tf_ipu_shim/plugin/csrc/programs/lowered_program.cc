@@ -1,4 +1,4 @@
-// Runs a lowered program: makes its kernel, moves its variables, orders its inputs, records its events.
+// Runs a lowered program: creates its kernel, moves its variables, orders its inputs, records its events.
 #include "programs/lowered_program.h"
 
 #include <algorithm>

@@ -23,8 +23,9 @@
 
 namespace tf_ipu_shim {
 
-// A session on a server drops its graphs, their function libraries and the shared kernels in any order: a kernel that
-// calls functions would then return its handles to a deleted library. There it is kept until the process ends.
+// A session on a server drops its graphs, their function libraries and the shared kernels in any order. A kernel that
+// calls functions could then return its handles to a deleted library. So a server keeps the kernel until the process
+// ends.
 class KernelDeleter {
  public:
   KernelDeleter() = default;

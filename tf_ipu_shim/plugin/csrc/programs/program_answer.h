@@ -1,4 +1,4 @@
-// Validates the lowering's answer: a mistake in it becomes an error of the op, and nothing worse.
+// Validates the lowering's answer, so that a mistake in it is an error of the op, not a crash.
 #pragma once
 
 #include "protocol/program_messages.h"

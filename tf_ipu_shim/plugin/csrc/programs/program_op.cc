@@ -29,9 +29,9 @@ REGISTER_OP("IpuProgram")
     .Attr("Tin: list(type) >= 0")
     .Attr("Tout: list(type) >= 0")
     .Attr("function: string")
-    // The function and all it calls, as a serialised FunctionDefLibrary. Were they in the graph's own library, grappler
-    // would rewrite them for op-by-op execution (loops taken apart, fused kernels) and XLA could not compile them.
-    // Empty where `function` is in the runtime's library: a jit-compiled call, which grappler leaves alone.
+    // The function and all it calls, as a serialised FunctionDefLibrary. In the graph's own library, grappler would
+    // rewrite them for op-by-op execution (lowered loops, fused kernels), and XLA could not compile them. It is empty
+    // if `function` is in the runtime's library: a jit-compiled call, which grappler does not change.
     .Attr("library: string = ''")
     .Attr("output_shapes: list(shape) >= 0 = []")
     // Whether the function is one op of the graph, which cannot run by itself.
@@ -135,8 +135,8 @@ class IpuProgramOp : public AsyncOpKernel {
     CancellationManager* const outer = params->cancellation_manager;
     auto* const inner = new CancellationManager(outer);
     params->cancellation_manager = inner;
-    // TensorFlow 2.15.1 starts the single-threaded executor on this thread. 2.21.0 starts it on a thread of the runner,
-    // which takes as long as a short program.
+    // TensorFlow 2.15.1 starts the single-threaded executor on this thread. TensorFlow 2.21.0 starts it on a thread of
+    // the runner, which takes as long as a short program.
     static auto* const run_here = new std::function<void(std::function<void()>)>(
         [](const std::function<void()>& work) { work(); });
     std::function<void(std::function<void()>)>* const runner = params->runner;

@@ -1,4 +1,4 @@
-// How the use of a device, an enum of the driver's answers, is on the wire.
+// Encodes the use of a device, an enum in the driver's answers, for the wire.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Reads a message of Python and writes it again, for the tests of the wire format.
+// Reads a message from Python and sends it back, for the tests of the wire format.
 #include <string>
 
 #include "protocol/program_messages.h"

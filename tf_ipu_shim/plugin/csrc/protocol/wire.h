@@ -1,5 +1,5 @@
-// Messages to and from Python in protobuf's wire format, without code that protoc generated: that would be tied to one
-// protobuf, and each TensorFlow brings its own. A message is a struct that shows its fields, once, to any visitor:
+// Messages to and from Python in protobuf's wire format. Code that protoc generates is not used: it would be tied to one
+// protobuf, and each TensorFlow brings its own. A message is a struct that shows its fields, once, to any visitor.
 //
 //   struct Point {
 //     static constexpr char kName[] = "tf_ipu_shim.Point";
@@ -12,7 +12,7 @@
 //     }
 //   };
 //
-// Reading is strict: both sides come from one checkout, so that a field one of them does not know is a mistake.
+// Reading is strict: both sides come from one checkout, so an unknown field is a mistake.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Collectives between replicas. A traced function holds `IpuCrossReplicaSum` and `IpuReplicaGather`; the compiler
 // replaces each by one `IpuCollective` per replica. The replicas of a run rendezvous there (see
-// `replicas/rendezvous.h`); the last to arrive gets the values of other instances of the job through Python
+// `replicas/rendezvous.h`). The last to arrive gets the values of other instances of the job through Python
 // (`gather_instances` of `runtime/driver.py`).
 #include <algorithm>
 #include <cstring>
@@ -243,8 +243,7 @@ class CollectiveOp : public AsyncOpKernel {
     return Sum(context, rendezvous, results);
   }
 
-  // All instances receive all values, and each computes the results of its own replicas: the same bits as in one
-  // instance.
+  // All instances receive all values, and each computes the results of its replicas: the same bits as in one instance.
   Status CombineInstances(const ReplicaRendezvous& rendezvous, std::vector<Tensor>* results) {
     const Tensor& first = rendezvous.participants[0].context->input(0);
     if (!DataTypeCanUseMemcpy(first.dtype())) {
@@ -294,8 +293,8 @@ class CollectiveOp : public AsyncOpKernel {
     return Add(context, given, {*result});
   }
 
-  // Each result overwrites its replica's input if nothing else uses it: later ops then also work in place, and no
-  // memory is allocated. Where somebody does, in memory that those share.
+  // Each result overwrites its replica's input if only this op uses the input. Later ops then also work in place, and
+  // no memory is allocated. Replicas whose input has other uses share one new result.
   static Status Sum(OpKernelContext* context, const ReplicaRendezvous& rendezvous, std::vector<Tensor>* results) {
     std::vector<Tensor> distinct;
     std::vector<size_t> which;

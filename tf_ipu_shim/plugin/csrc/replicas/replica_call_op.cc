@@ -1,7 +1,7 @@
 // `IpuReplicaCall`: runs one replica's function.
 // Each replica has its own cancellation manager: a replica that fails ends first, and its error then ends the others.
-// With a common one all would end at once, and TensorFlow could report the error of a replica that was only cancelled.
-// Replicas that wait for one whose run has ended are notified.
+// With a shared manager all would end at once, and TensorFlow could report the error of a replica that was only
+// cancelled. Replicas that wait for one whose run has ended are notified.
 #include <atomic>
 
 #include "device/device.h"

@@ -1,6 +1,6 @@
 // Each replica's own copy of a program's variables. Replica 0 uses the script's variable; the others have hidden copies.
-// They start with replica 0's value and keep their own from run to run, until somebody else writes to the script's
-// variable: a real device also uploads weights again when the host has changed them.
+// They start with replica 0's value and keep their own values from run to run, until the host writes to the script's
+// variable. A real device also uploads weights again when the host has changed them.
 #pragma once
 
 #include <memory>

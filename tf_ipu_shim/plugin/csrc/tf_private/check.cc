@@ -1,6 +1,6 @@
-// Compares the declarations of `tf_private` with the TensorFlow that the plugin was built for: sizes of objects and
-// virtual tables, names of types, and results of functions whose arguments have a private layout. `check_main.cc` asks
-// when the plugin is built, in a separate process: a wrong layout may end it.
+// Compares the declarations of `tf_private` with the TensorFlow that the plugin was built for. It compares sizes of
+// objects and virtual tables, names of types, and results of functions whose arguments have a private layout.
+// `check_main.cc` calls it when the plugin is built, in a separate process, which a wrong layout may end.
 #include <dlfcn.h>
 #include <link.h>
 

@@ -1,4 +1,4 @@
-// XLA's form of a function, as `experimental_get_compiler_ir` has it.
+// The HLO of a function, as `experimental_get_compiler_ir` returns it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The type of the variants that datasets are.
+// The type of variants that hold datasets.
 #pragma once
 
 #include "tensorflow/core/framework/tensor.h"

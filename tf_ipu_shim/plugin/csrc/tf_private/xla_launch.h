@@ -9,8 +9,8 @@
 namespace tensorflow {
 
 // The declarations of tensorflow/compiler/jit/kernels/xla_ops.h, which includes MLIR headers that TensorFlow's wheels
-// do not have. Checked on 2.15.1 (520 bytes) and 2.21.0 (448 bytes): the class has a key function, so that its table of
-// virtual functions is TensorFlow's own; `has_ref_vars` is its last argument in both. `check.cc` compares the sizes.
+// do not have. Checked on 2.15.1 (520 bytes) and 2.21.0 (448 bytes). The class has a key function, so its table of
+// virtual functions is TensorFlow's own. `has_ref_vars` is its last argument in both. `check.cc` compares the sizes.
 class XlaLocalLaunchBase : public AsyncOpKernel {
  public:
   XlaLocalLaunchBase(OpKernelConstruction* construction, const std::vector<int>& constants,

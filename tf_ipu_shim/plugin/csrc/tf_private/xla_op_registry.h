@@ -3,8 +3,8 @@
 
 namespace tensorflow {
 
-// Exported by TensorFlow, whose own header for it needs headers that the wheel leaves out: the one static function of
-// the class that is called here. Checked on 2.15.1 and 2.21.0.
+// The one static function of the class that is called here. TensorFlow exports it, but the header that declares it
+// includes headers that the wheel leaves out. Checked on 2.15.1 and 2.21.0.
 class XlaOpRegistry {
  public:
   static void RegisterCompilationKernels();

@@ -1,4 +1,4 @@
-// The C functions: calls to C++ whose exceptions become status codes.
+// Implements the C functions: they call C++ and turn exceptions into status codes.
 #include "bridge.h"
 
 #include "built_op.hpp"

@@ -1,6 +1,5 @@
 // The C functions by which TensorFlow's op, and Python, build and run a user's op. Each returns a status code of
-// TensorFlow, 0 for success. For another code `*error` is a message; all strings are freed by
-// `tf_ipu_poplar_free`.
+// TensorFlow, 0 for success. For any other code `*error` is a message. Free all strings with `tf_ipu_poplar_free`.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_BRIDGE_H_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_BRIDGE_H_
 

@@ -1,4 +1,4 @@
-// Calls a function in a child process.
+// Calls a function in a forked child process and reports a crash of it.
 #include "child_process.hpp"
 
 #include "failure.hpp"

@@ -8,8 +8,8 @@
 namespace tf_ipu_shim {
 
 // With TF_IPU_SHIM_CHECK_CODELETS, calls the function in a child process, whose memory is a copy; throws a Failure if
-// the child is ended by a signal. What the child prints is shown in that case only. Exceptions are left to the call
-// that follows in this process.
+// the child is ended by a signal. The child's output is shown only in that case. Exceptions are ignored here: the call
+// that follows in this process throws them again.
 void checkInChild(const std::string& what, const std::function<void()>& call);
 
 }  // namespace tf_ipu_shim

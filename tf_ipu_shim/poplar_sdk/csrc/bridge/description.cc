@@ -1,4 +1,4 @@
-// Describes a user's op by Poplar's account of its program.
+// Describes a user's op as JSON: the memory, cycles and steps of its program.
 #include "description.hpp"
 
 #include "json.hpp"

@@ -8,9 +8,11 @@
 
 namespace tf_ipu_shim {
 
-// JSON: `inputs` are pairs (whether the allocator mapped it, tiles), `outputs` pairs (the input whose memory it has, or
-// -1; tiles), `temporary` is the tiles of all else, `steps` are lists of kind, name, cycles, tiles, total, bytes,
-// received, vertex, vertices and times. Tiles are pairs: bytes, and how many consecutive tiles have so many.
+// Returns JSON with these members. "Tiles" is a list of pairs: bytes, and the number of consecutive tiles with so many.
+//   inputs: a pair for each: whether the allocator mapped it, and its tiles
+//   outputs: a pair for each: the input whose memory it shares (-1 for none), and its tiles
+//   temporary: the tiles of all other memory
+//   steps: a list for each: kind, name, cycles, tiles, total, bytes, received, vertex, vertices, times
 std::string describe(const BuiltOp& op);
 
 }  // namespace tf_ipu_shim

@@ -1,4 +1,4 @@
-// Reads calls.
+// Parses requests to a user's library.
 #include "op_call.hpp"
 
 #include <functional>

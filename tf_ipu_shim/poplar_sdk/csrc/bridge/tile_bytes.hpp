@@ -1,4 +1,4 @@
-// Figures by tile.
+// Bytes and other figures of each tile.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_TILE_BYTES_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_TILE_BYTES_HPP_
 

@@ -1,4 +1,4 @@
-// A user's shared library with the functions of one op or more.
+// A user's shared library with the functions of one or more ops.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_USER_LIBRARY_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_USER_LIBRARY_HPP_
 

@@ -1,4 +1,4 @@
-// Parameters of convolutions.
+// Checks the parameters of convolutions, and computes sizes, indices and gradient parameters from them.
 #include <ostream>
 #include <poplin/ConvUtil.hpp>
 #include <poputil/detail/elements.hpp>

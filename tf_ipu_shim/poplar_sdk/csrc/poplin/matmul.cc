@@ -1,4 +1,4 @@
-// Products of matrices.
+// Matmuls, also of groups of matrices.
 #include <poplin/MatMul.hpp>
 #include <popops/ScaledAdd.hpp>
 #include <poputil/detail/matrices.hpp>

@@ -1,4 +1,4 @@
-// Normalisation by the statistics of channels.
+// Normalises activations by the statistics of their channels.
 #include <poplin/Norms.hpp>
 #include <popops/Reduce.hpp>
 

@@ -1,4 +1,4 @@
-// Grids, triangular systems and Cholesky's factorisation.
+// Coordinate grids, triangular solves and Cholesky factorisation.
 #include <poplin/Cholesky.hpp>
 #include <poplin/MeshGrid.hpp>
 #include <poplin/TriangularSolve.hpp>

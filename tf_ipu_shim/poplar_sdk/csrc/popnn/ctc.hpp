@@ -1,4 +1,4 @@
-// Sums of probabilities by their logarithms, and checks that the functions of CTC share.
+// Adds probabilities given as logarithms, and checks the arguments that all CTC functions share.
 #ifndef tf_ipu_shim_popnn_ctc_hpp
 #define tf_ipu_shim_popnn_ctc_hpp
 

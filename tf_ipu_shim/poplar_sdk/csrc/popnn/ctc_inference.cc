@@ -1,4 +1,4 @@
-// Beam searches for labels: beams are labels so far, with the logarithms of their probabilities in double.
+// CTC beam search. A beam is a label prefix with the logarithm of its probability, in double.
 #include <map>
 #include <popnn/CTCInference.hpp>
 #include <popnn/LogSoftmax.hpp>

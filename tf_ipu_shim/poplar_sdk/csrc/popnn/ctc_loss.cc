@@ -1,4 +1,4 @@
-// CTC losses by sums over the paths, forwards and backwards, of logarithms in double.
+// CTC losses by the forward-backward algorithm, on logarithms in double.
 #include <popnn/CTCLoss.hpp>
 #include <popnn/LogSoftmax.hpp>
 #include <sstream>

@@ -1,4 +1,4 @@
-// Slices of any dimensions at one offset.
+// Slices and updates at one offset in any dimensions, and circular buffers.
 #include <cstring>
 #include <ostream>
 #include <popops/CircBuf.hpp>

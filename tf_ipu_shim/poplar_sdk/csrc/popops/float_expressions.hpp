@@ -1,4 +1,4 @@
-// Expressions on tensors of half or float that are computed in float and rounded once.
+// Runs expressions on half or float tensors in float, and rounds the result once.
 #ifndef tf_ipu_shim_popops_float_expressions_hpp
 #define tf_ipu_shim_popops_float_expressions_hpp
 

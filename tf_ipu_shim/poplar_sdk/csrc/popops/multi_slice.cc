@@ -1,4 +1,4 @@
-// Slices of one dimension at many indices, and updates of them, in groups.
+// Reads and updates slices of one dimension at many indices, also for groups of tensors.
 #include <cstring>
 #include <ostream>
 #include <poplar/exceptions.hpp>

@@ -1,4 +1,4 @@
-// Padded views, copies of runs of rows, and tensors for transfers.
+// Padded views, copies of consecutive rows, and tensors for host copies.
 #include <algorithm>
 #include <cstring>
 #include <popops/HostSliceTensor.hpp>

@@ -1,4 +1,4 @@
-// Reductions over dimensions. Sums and products of floating point are accumulated in double, then rounded once.
+// Reductions over dimensions. Floating-point sums and products are accumulated in double, then rounded once.
 #pragma GCC optimize("O3,no-trapping-math")  // the loops are vectorised
 #include <memory>
 #include <popops/Reduce.hpp>

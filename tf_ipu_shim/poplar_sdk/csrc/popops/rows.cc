@@ -1,4 +1,4 @@
-// Functions on the rows of matrices, and tests of all elements.
+// One-hot encodings, ranges, row-wise functions, image normalisation, and tests over all elements.
 #include <numeric>
 #include <popops/AllTrue.hpp>
 #include <popops/ElementWise.hpp>

@@ -1,4 +1,4 @@
-// The blocks of block-sparse matrices with a mask, and the part of a matrix that is zero.
+// The blocks of block-sparse matrices with a mask, and their masked triangles.
 #ifndef tf_ipu_shim_popsparse_block_sparse_hpp
 #define tf_ipu_shim_popsparse_block_sparse_hpp
 

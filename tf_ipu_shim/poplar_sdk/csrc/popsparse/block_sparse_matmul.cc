@@ -1,4 +1,4 @@
-// Products with a block-sparse operand or result.
+// Matmuls with a block-sparse operand or result.
 #include <popsparse/experimental/BlockSparseMatMul.hpp>
 #include <poputil/detail/matrices.hpp>
 

@@ -1,4 +1,4 @@
-// The representation of matrices whose positions are data.
+// Stores dynamic sparse matrices in tensors: meta information, then values.
 #include "popsparse/dynamic_matrix.hpp"
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Sparse matrices whose positions are data.
+// Dynamic sparse matrices: the positions of their blocks are read when the program runs.
 #ifndef tf_ipu_shim_popsparse_dynamic_matrix_hpp
 #define tf_ipu_shim_popsparse_dynamic_matrix_hpp
 
@@ -15,7 +15,7 @@ namespace popsparse {
 namespace detail {
 
 // How a matrix is stored. Its meta information is the number of blocks, low half first, then the row and the column of
-// each, counted in blocks; what is left of it and of the values is zeros.
+// each block, counted in blocks. Unused elements of meta information and values are zero.
 struct DynamicMatrix {
   Grid grid;
   std::size_t capacity = 0;

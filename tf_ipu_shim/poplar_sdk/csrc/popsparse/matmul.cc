@@ -1,4 +1,4 @@
-// Products of a sparse and a dense matrix.
+// Matmuls of a sparse and a dense matrix.
 #include <popsparse/MatMul.hpp>
 
 #include "popsparse/dynamic_matrix.hpp"

@@ -1,4 +1,4 @@
-// Sizes of layers and products with a sparse operand.
+// Sizes of layers and matmuls with a sparse operand: conversions and printing.
 #include <cmath>
 #include <ostream>
 #include <popsparse/FullyConnectedParams.hpp>

@@ -1,4 +1,4 @@
-// Positions of blocks, the formats of the host, and products.
+// Computes positions of blocks, converts host formats, and multiplies sparse by dense matrices.
 #include "popsparse/positions.hpp"
 
 #include <numeric>

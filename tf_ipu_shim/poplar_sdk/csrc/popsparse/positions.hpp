@@ -1,4 +1,4 @@
-// Positions of the blocks of sparse matrices, and products of such matrices with dense ones.
+// Positions of the blocks of sparse matrices, and their matmuls with dense matrices.
 #ifndef tf_ipu_shim_popsparse_positions_hpp
 #define tf_ipu_shim_popsparse_positions_hpp
 

@@ -1,4 +1,4 @@
-// Sparse matrices whose positions are known when the graph is built.
+// Static sparse matrices: the positions of their blocks are known when the graph is built.
 #ifndef tf_ipu_shim_popsparse_static_matrix_hpp
 #define tf_ipu_shim_popsparse_static_matrix_hpp
 

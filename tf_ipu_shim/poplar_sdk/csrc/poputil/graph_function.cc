@@ -1,4 +1,4 @@
-// Functions of a graph with parameters.
+// Builds graph functions with parameters, and calls of them.
 #include <poputil/GraphFunction.hpp>
 #include <poputil/detail/elements.hpp>
 

@@ -1,4 +1,4 @@
-// Shared by the sources of the libraries: kernels, options, and short names for both.
+// Code that the libraries' sources share: kernels, options, and short names for both.
 #ifndef tf_ipu_shim_poputil_library_hpp
 #define tf_ipu_shim_poputil_library_hpp
 

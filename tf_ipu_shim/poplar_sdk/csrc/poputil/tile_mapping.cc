@@ -1,4 +1,4 @@
-// Linear tile mappings and clones on other tiles.
+// Maps tensors linearly to tiles, and clones them to other tiles.
 #include <algorithm>
 #include <poputil/TileMapping.hpp>
 #include <poputil/Util.hpp>

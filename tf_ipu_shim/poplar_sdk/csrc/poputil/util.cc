@@ -1,4 +1,4 @@
-// Helpers on tensors and values.
+// Helper functions for tensors and values.
 #include <cmath>
 #include <numeric>
 #include <poputil/Util.hpp>

@@ -1,4 +1,4 @@
-// How elements of tensors lie in their variables.
+// Finds groups of contiguous elements in a tensor's variables, and creates tensors in partitions.
 #include <numeric>
 #include <poputil/TileMapping.hpp>
 #include <poputil/Util.hpp>

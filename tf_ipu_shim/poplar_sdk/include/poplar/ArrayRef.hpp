@@ -1,4 +1,4 @@
-// Non-owning references to contiguous arrays, as Poplar's functions take them.
+// Non-owning references to contiguous arrays, the arguments of many Poplar functions.
 #ifndef poplar_ArrayRef_hpp
 #define poplar_ArrayRef_hpp
 

@@ -1,4 +1,4 @@
-// The layouts of vectors that the simulated IPUs have, those of a Mk2 IPU.
+// The vector layouts of the simulated IPUs: those of a Mk2 IPU.
 #ifndef POPLAR_AVAILABLE_V_TYPES_H
 #define POPLAR_AVAILABLE_V_TYPES_H
 

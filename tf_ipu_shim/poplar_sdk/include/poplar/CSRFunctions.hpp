@@ -1,5 +1,5 @@
-// Control of a tile's floating point. Exceptions are an engine's option, half is rounded to the nearest value, and
-// overflows to infinity: setStochasticRounding(false) holds, and every other call throws poplar_error.
+// Controls a tile's floating-point unit. Engine options select its exceptions. Half rounds to the nearest value and
+// overflows to infinity, so only setStochasticRounding(false) is supported. Every other call throws poplar_error.
 #ifndef poplar_CSRFunctions_hpp
 #define poplar_CSRFunctions_hpp
 

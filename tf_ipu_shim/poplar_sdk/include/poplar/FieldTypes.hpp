@@ -1,5 +1,5 @@
-// The layouts of a vertex's vectors. On the CPU all of them are a pointer and a size; they say which members a
-// codelet may use, and how many bytes the field takes in the vertex's state on an IPU.
+// The layouts of a vertex's vectors. On the CPU each is a pointer and a size. A layout determines which members a
+// codelet may use, and how many bytes the field needs in the vertex's state on an IPU.
 #ifndef POPLAR_FIELD_TYPES_HPP
 #define POPLAR_FIELD_TYPES_HPP
 

@@ -1,4 +1,4 @@
-// `half`: 16 bits, by the compiler's `_Float16`, with what the standard library of C++17 lacks for it.
+// `half`, the compiler's 16-bit `_Float16`, and the standard functions that C++17 lacks for it.
 #ifndef POPLAR_HALF_FLOAT_HPP
 #define POPLAR_HALF_FLOAT_HPP
 

@@ -1,4 +1,4 @@
-// Options as strings by name.
+// Options: pairs of a name and a value, both strings.
 #ifndef poplar_OptionFlags_hpp
 #define poplar_OptionFlags_hpp
 

@@ -1,5 +1,5 @@
-// The state of the random generators, {tiles, workers, 4} words: of functions that draw without a seed. Writing what was
-// read before makes them draw the same again.
+// Reads and writes the random generators' state, {tiles, workers, 4} words. Functions without a seed draw from it. If
+// an earlier state is written back, they draw the same numbers again.
 #ifndef poplar_RandomSeed_hpp
 #define poplar_RandomSeed_hpp
 

@@ -1,4 +1,4 @@
-// What each replica reads from a stream.
+// Selects the data that each replica reads from a stream.
 #ifndef poplar_ReplicatedStreamMode_hpp
 #define poplar_ReplicatedStreamMode_hpp
 

@@ -1,4 +1,4 @@
-// Codelets say how much stack they need on an IPU; on the CPU it is the thread's.
+// Macros by which codelets declare their stack size on an IPU. On the CPU they use the thread's stack.
 #ifndef POPLAR_STACK_SIZE_DEFS_HPP
 #define POPLAR_STACK_SIZE_DEFS_HPP
 

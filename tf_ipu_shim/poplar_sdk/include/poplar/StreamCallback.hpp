@@ -1,4 +1,4 @@
-// Callbacks that fill or read a stream's buffer, and those that a host function calls.
+// Callbacks that fill or read a stream's buffer, and callbacks of host functions.
 #ifndef poplar_StreamCallback_hpp
 #define poplar_StreamCallback_hpp
 
@@ -54,7 +54,7 @@ class StreamCallbackHandle {
   std::unique_ptr<StreamCallback> callback_;
 };
 
-// What a host function does: it reads the data of its inputs and fills that of its outputs, both row-major.
+// A host function: it reads the data of its inputs and fills the data of its outputs, both row-major.
 class HostCallback {
  public:
   virtual ~HostCallback() = default;

@@ -1,4 +1,4 @@
-// What a sync waits for.
+// Selects the IPUs or tiles that a sync waits for.
 #ifndef poplar_SyncType_hpp
 #define poplar_SyncType_hpp
 

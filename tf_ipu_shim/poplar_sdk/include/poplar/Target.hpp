@@ -1,4 +1,4 @@
-// The machine that a graph is built for.
+// The IPU system that a graph is built for.
 #ifndef poplar_Target_hpp
 #define poplar_Target_hpp
 

@@ -1,4 +1,4 @@
-// How a clone lies on the tiles.
+// Selects the tile mapping and layout of a cloned tensor.
 #ifndef poplar_TensorCloneMethod_hpp
 #define poplar_TensorCloneMethod_hpp
 

@@ -1,4 +1,4 @@
-// How a new variable is mapped to tiles.
+// Selects the tile mapping of a new variable.
 #ifndef poplar_VariableMappingMethod_hpp
 #define poplar_VariableMappingMethod_hpp
 

@@ -1,4 +1,4 @@
-// Short vectors of elements, with arithmetic by the compiler.
+// Short vectors of elements. The compiler implements their arithmetic.
 #ifndef POPLAR_VECTOR_TYPES_HPP
 #define POPLAR_VECTOR_TYPES_HPP
 

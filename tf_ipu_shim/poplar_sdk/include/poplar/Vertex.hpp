@@ -17,7 +17,7 @@
 namespace poplar {
 
 namespace detail {
-// What tells a registration that a class is a vertex.
+// Marks a class as a vertex, for its registration.
 class VertexBase {};
 }  // namespace detail
 

@@ -1,4 +1,4 @@
-// Cholesky's factorisation of float, computed in double and rounded once.
+// Cholesky factorisation of float matrices, computed in double and rounded once.
 #ifndef poplin_Cholesky_hpp
 #define poplin_Cholesky_hpp
 
@@ -15,8 +15,8 @@ poplar::Tensor createCholeskyInput(poplar::Graph &graph, const poplar::Type &typ
                                    const poplar::DebugContext &debugContext, const poplar::OptionFlags &options = {},
                                    PlanningCache *cache = nullptr);
 
-// The lower factor L of a = L L^T, or the upper one of a = U^T U, for matrices in the last two dimensions; zeros
-// outside of the triangle.
+// Returns the lower factor L of a = L L^T, or the upper factor U of a = U^T U. Matrices are in the last two dimensions.
+// Elements outside of the triangle are zero.
 poplar::Tensor cholesky(poplar::Graph &graph, const poplar::Tensor &a, bool lower, poplar::program::Sequence &prog,
                         const poplar::DebugContext &debugContext = {}, poplar::OptionFlags options = {},
                         PlanningCache *cache = nullptr);

@@ -1,5 +1,5 @@
-// The parameters of convolutions: of an input {batch, groups * channels, field...} with weights {groups, output
-// channels, input channels, kernel...}. Input and kernel are truncated, dilated, padded and flipped, in this order; the
+// The parameters of convolutions. The input is {batch, groups * channels, field...}, the weights are {groups, output
+// channels, input channels, kernel...}. Input and kernel are truncated, dilated, padded and flipped, in this order. The
 // result is truncated, strided and padded.
 #ifndef poplin_ConvParams_hpp
 #define poplin_ConvParams_hpp

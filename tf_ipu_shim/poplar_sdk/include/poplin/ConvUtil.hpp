@@ -1,4 +1,4 @@
-// Sizes and parameters that follow from those of a convolution.
+// Computes output sizes of a convolution, and the parameters of its gradients.
 #ifndef poplin_ConvUtil_hpp
 #define poplin_ConvUtil_hpp
 

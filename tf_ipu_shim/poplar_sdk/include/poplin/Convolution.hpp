@@ -1,5 +1,5 @@
-// Convolutions of float and half, summed in float and rounded once. Tensors are mapped linearly; options and caches
-// change no value.
+// Convolutions of float and half, summed in float and rounded once. Tensors are mapped linearly. Options and caches
+// have no effect on values.
 #ifndef poplin_Convolution_hpp
 #define poplin_Convolution_hpp
 

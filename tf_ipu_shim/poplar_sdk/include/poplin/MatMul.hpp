@@ -1,5 +1,5 @@
-// Products of matrices, {M, K} times {K, N}, and of groups of them, {G, M, K} times {G, K, N}, of float or half. Products
-// are summed in float and rounded once. Results are mapped linearly; options, plans and caches change no value.
+// Matmuls of float or half, {M, K} times {K, N}, and of groups of matrices, {G, M, K} times {G, K, N}. They accumulate
+// in float and round once. Results are mapped linearly. Options, plans and caches have no effect on values.
 #ifndef poplin_MatMul_hpp
 #define poplin_MatMul_hpp
 

@@ -1,4 +1,4 @@
-// Solves triangular systems of float, computed in double and rounded once.
+// Solves triangular systems of float matrices, computed in double and rounded once.
 #ifndef poplin_TriangularSolve_hpp
 #define poplin_TriangularSolve_hpp
 

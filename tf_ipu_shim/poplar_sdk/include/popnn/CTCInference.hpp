@@ -1,4 +1,4 @@
-// The likeliest labels of sequences without an alignment (connectionist temporal classification), by a beam search.
+// The most probable labels of sequences without an alignment (connectionist temporal classification), by a beam search.
 // Data is {steps, batch, classes} of float or half, with a length for each sequence, of type int or unsigned int.
 // Options are those of ctc::plan().
 #ifndef popnn_CTCInference_hpp
@@ -20,9 +20,10 @@ poplar::Tensor createDataInput(poplar::Graph &graph, const poplar::Type &type, c
                                const std::size_t maxTime, const std::size_t numClasses, const ctc::Plan &plan,
                                const poplar::DebugContext &debugContext = {});
 
-// The negative logarithms of the probabilities {batch, topPaths}, in the type of the data, the lengths of the labels
-// {batch, topPaths}, and the labels {batch, topPaths, steps}, likeliest first. Elements after a label's length are the
-// blank class. A path that the search has not found has the probability 0 and the length 0.
+// Returns three tensors, the most probable path first. They are the negative logarithms of the probabilities {batch,
+// topPaths} in the data's type, the labels' lengths {batch, topPaths}, and the labels {batch, topPaths, steps}.
+// Elements after a label's length are the blank class. A path that the search has not found has probability 0 and
+// length 0.
 std::tuple<poplar::Tensor, poplar::Tensor, poplar::Tensor> beamSearchDecoderLogProbabilities(
     poplar::Graph &graph, const poplar::Tensor &logProbs, const poplar::Tensor &dataLengths,
     poplar::program::Sequence &prog, unsigned blankClass, unsigned beamwidth, unsigned topPaths, const ctc::Plan &plan,

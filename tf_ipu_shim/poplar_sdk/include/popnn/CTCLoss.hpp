@@ -1,7 +1,7 @@
 // Losses of sequences without an alignment (connectionist temporal classification). Data is {steps, batch, classes} of
-// float or half, labels {batch, longest label}, and both have a length for each sequence, of type int or unsigned int.
-// The loss is the negative logarithm of the probability of all paths to the label; it is infinite if there is none, and
-// the gradient is then NaN. Gradients after a sequence's length are 0.
+// float or half, labels are {batch, longest label}. Both have a length for each sequence, of type int or unsigned int.
+// The loss is the negative logarithm of the probability of all paths to the label. Without a path it is infinite, and
+// the gradient is NaN. Gradients after a sequence's length are 0.
 #ifndef popnn_CTCLoss_hpp
 #define popnn_CTCLoss_hpp
 
@@ -37,7 +37,7 @@ std::pair<poplar::Tensor, poplar::Tensor> calcLossAndGradientLogits(
     const unsigned blankClass, const Plan &plan, const poplar::DebugContext &debugContext = {},
     const poplar::OptionFlags &options = {});
 
-// The losses alone.
+// Returns the losses only.
 poplar::Tensor calcCTCLossLogProbabilities(poplar::Graph &graph, const poplar::Type &outType,
                                            const poplar::Tensor &logProbs, const poplar::Tensor &labels,
                                            const poplar::Tensor &dataLengths, const poplar::Tensor &labelLengths,

@@ -1,4 +1,4 @@
-// The plan of a CTC function: its sizes. It changes no value.
+// The plan of a CTC function: its sizes. Options of a plan have no effect on values.
 #ifndef popnn_CTCPlan_hpp
 #define popnn_CTCPlan_hpp
 

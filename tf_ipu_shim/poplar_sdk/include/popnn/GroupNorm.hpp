@@ -1,6 +1,6 @@
-// Group normalisation of activations {batch, channels, field...}. Statistics are those of each group of channels of each
-// element of the batch, in this order. Channel c is in group c % numGroups; with the option groupNormStridedChannelGrouping
-// false, groups are channels after each other. Normalising returns the result and the whitened activations.
+// Group normalisation of activations {batch, channels, field...}. Statistics are computed for each group of channels of
+// each batch element. Channel c is in group c % numGroups; with the option groupNormStridedChannelGrouping false,
+// groups are consecutive channels. Normalising returns the result and the whitened activations.
 #ifndef popnn_GroupNorm_hpp
 #define popnn_GroupNorm_hpp
 

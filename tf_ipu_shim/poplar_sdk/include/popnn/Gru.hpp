@@ -1,9 +1,12 @@
-// Gated recurrent layers. With the gates r and u, each the recurrent activation of x W + h U + b, and the candidate
-// c = act(x W + (r h) U + b), the output is h' = u h + (1 - u) c. With `resetAfter`, c = act(x W + b + r (h U + b')), and
-// the biases are {3, 2, output}: those of the input first. Sequences are {steps, batch, size}; weights
-// {3, input, output}, {3, output, output} and biases {3, output}, in the order of `cellOrder`. Activations are SIGMOID,
-// HARD_SIGMOID, RELU, TANH or a softmax. Where a sequence has fewer steps, the outputs after them are 0 and its state
-// stays: the last output is that of its last step.
+// Gated recurrent layers.
+//
+// Both gates r and u are the recurrent activation of x W + h U + b. The candidate is c = act(x W + (r h) U + b), and the
+// output h' = u h + (1 - u) c. With `resetAfter` the candidate is c = act(x W + b + r (h U + b')). Biases are then {3,
+// 2, output}, those of the input first.
+//
+// Sequences are {steps, batch, size}. Weights are {3, input, output} and {3, output, output}, biases {3, output}, in the
+// order of `cellOrder`. Activations are SIGMOID, HARD_SIGMOID, RELU, TANH or a softmax. If a sequence has fewer steps,
+// later outputs are 0 and its state does not change: the last output is that of its last step.
 #ifndef popnn_Gru_hpp
 #define popnn_Gru_hpp
 

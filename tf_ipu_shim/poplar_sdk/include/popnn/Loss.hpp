@@ -8,8 +8,9 @@
 
 namespace popnn {
 
-// For outputs p {batch, classes} and labels y, one for each row: the sum of (p - e)^2 / 2 with the label's one-hot row e,
-// and gradient p - e; or -log(p[y]) with gradient p - e. A row with the label MASKED_LABEL_CODE has loss and gradient 0.
+// Computes losses of outputs p {batch, classes} and labels y, one for each row. The loss is the sum of (p - e)^2 / 2,
+// with e the label's one-hot row, or it is -log(p[y]). Both have the gradient p - e. A row with the label
+// MASKED_LABEL_CODE has loss and gradient 0.
 enum LossType { SUM_SQUARED_LOSS, CROSS_ENTROPY_LOSS };
 
 // The program that writes `loss`, one for each row, and `deltas`, the gradient. For the cross entropy the outputs are

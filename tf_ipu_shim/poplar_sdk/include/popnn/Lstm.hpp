@@ -1,10 +1,11 @@
-// Long short-term memory layers. With the gates f, i, o and the candidate g, each of x W + h U + b: the cell's state is
-// c' = f c + i g and the output h' = o act(c'). Sequences are {steps, batch, size}; weights {4, input, output},
-// {4, output, output} and biases {4, output}, in the order of `cellOrder`. Activations are SIGMOID, HARD_SIGMOID, RELU,
-// TANH or a softmax.
+// Long short-term memory layers.
 //
-// Where a sequence has fewer steps, the outputs after them are 0 and its state stays. The last states and outputs are
-// those of its last step with `preserveFinalState`, or with one number of steps for all; otherwise they are 0.
+// The gates f, i, o and the candidate g are activations of x W + h U + b. The cell state is c' = f c + i g, and the
+// output h' = o act(c'). Sequences are {steps, batch, size}. Weights are {4, input, output} and {4, output, output},
+// biases {4, output}, in the order of `cellOrder`. Activations are SIGMOID, HARD_SIGMOID, RELU, TANH or a softmax.
+//
+// If a sequence has fewer steps, later outputs are 0 and its state does not change. The last state and output are those
+// of its last step with `preserveFinalState`, or with one number of steps for all; otherwise they are 0.
 #ifndef popnn_Lstm_hpp
 #define popnn_Lstm_hpp
 

@@ -1,4 +1,4 @@
-// Parameters of normalisations: one for each channel.
+// Parameters of normalisation layers: one for each channel.
 #ifndef popnn_Norms_hpp
 #define popnn_Norms_hpp
 

@@ -1,4 +1,4 @@
-// Pooling over windows of the field of {batch, channels, field...}. An average leaves out padding.
+// Pooling over windows of the field of {batch, channels, field...}. Averages exclude padding.
 #ifndef popnn_Pooling_hpp
 #define popnn_Pooling_hpp
 

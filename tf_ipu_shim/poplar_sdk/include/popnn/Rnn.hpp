@@ -33,7 +33,7 @@ struct RnnParams {
 
 namespace detail {
 
-// What the parameters of LSTM and GRU layers have in common.
+// The parameters that LSTM and GRU layers share.
 struct LayerParams {
   RnnParams rnn;
   // The same as in `rnn`.

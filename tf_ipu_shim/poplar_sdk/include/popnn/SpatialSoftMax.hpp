@@ -1,4 +1,4 @@
-// The expected coordinates of fields.
+// The expected coordinates of feature maps, under a softmax over their elements.
 #ifndef popnn_SpatialSoftMax_hpp
 #define popnn_SpatialSoftMax_hpp
 
@@ -8,8 +8,9 @@
 
 namespace popnn {
 
-// For fields {F, H, W} the tensor {F, 2} of the expected row and column, each from -1 to 1, under the softmax of a field
-// divided by the temperature; and the temperature's variable, a scalar. With disableSoftmax the fields are probabilities.
+// Returns the tensor {F, 2} of the expected row and column of each field in {F, H, W}, both from -1 to 1. The
+// probabilities are the softmax of a field divided by the temperature; with disableSoftmax the fields are
+// probabilities. Also returns the temperature's variable, a scalar.
 std::pair<poplar::Tensor, poplar::Tensor> spatialSoftMax2D(poplar::Graph &graph, poplar::program::Sequence &prog,
                                                            const poplar::Tensor &fields, float temperature,
                                                            bool disableSoftmax = false,

@@ -1,4 +1,4 @@
-// Conversions between element types: as in C++, to half by rounding to the nearest even value.
+// Conversions between element types, as in C++. Conversions to half round to nearest even.
 #ifndef popops_Cast_hpp
 #define popops_Cast_hpp
 

@@ -1,4 +1,4 @@
-// A buffer of the last tensors that were added.
+// A circular buffer of the tensors that were added last.
 #ifndef popops_CircBuf_hpp
 #define popops_CircBuf_hpp
 

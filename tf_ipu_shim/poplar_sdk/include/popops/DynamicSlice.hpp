@@ -1,8 +1,8 @@
 // Slices at offsets that are known when the program runs.
 //
-// dynamicSlice() and dynamicUpdate() wrap around at the end of a dimension; an offset outside of it counts as 0.
-// The multi functions take one index for each slice. An index outside of the dimension reads zeros (index 0 with the
-// option remapOutOfBoundIndices) and updates nothing. Plans have no effect on values or mappings.
+// dynamicSlice() and dynamicUpdate() wrap around at the end of a dimension. An offset outside of it counts as 0. The
+// multi functions have one index for each slice. An index outside of the dimension reads zeros (index 0 with the option
+// remapOutOfBoundIndices) and updates nothing. Plans have no effect on values or mappings.
 #ifndef popops_DynamicSlice_hpp
 #define popops_DynamicSlice_hpp
 
@@ -119,7 +119,7 @@ void multiUpdate(poplar::Graph &graph, const poplar::Tensor &t, const poplar::Te
                  poplar::program::Sequence &prog, const SlicePlan &plan, const poplar::OptionFlags &options,
                  const poplar::DebugContext &debugContext = {});
 
-// Adds each slice, times a scale. Halves are accumulated in float and rounded once.
+// Adds each slice, times a scale. Slices of half are accumulated in float and rounded once.
 void multiUpdateAdd(poplar::Graph &graph, const poplar::Tensor &t, const poplar::Tensor &s,
                     const poplar::Tensor &offsets, const poplar::Tensor &scale, const std::vector<std::size_t> &dims,
                     const std::vector<std::size_t> &sizes, poplar::program::Sequence &prog, const SlicePlan &plan,

@@ -1,7 +1,7 @@
-// Element-wise functions. Each operation has three forms: one that returns a new tensor, one whose name ends in InPlace
-// and writes to its first operand, and one whose name ends in WithOutput and writes to the given tensor. Operands
-// broadcast by NumPy's rules. A new tensor has the tile mapping of the first operand with the result's shape, else a
-// linear one.
+// Element-wise functions. Each operation has three forms. One returns a new tensor. One has a name that ends in InPlace
+// and writes to its first operand. One has a name that ends in WithOutput and writes to the given tensor. Operands
+// broadcast by NumPy's rules. A new tensor has the tile mapping of the first operand with the result's shape, or a
+// linear mapping without such an operand.
 #ifndef popops_ElementWise_hpp
 #define popops_ElementWise_hpp
 

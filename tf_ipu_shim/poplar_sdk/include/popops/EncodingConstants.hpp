@@ -1,11 +1,11 @@
-// Constants of labels and of logarithms of probabilities.
+// The label of masked rows, and a small constant for logarithms.
 #ifndef popops_EncodingConstants_hpp
 #define popops_EncodingConstants_hpp
 
-// A label that takes no part.
+// The label of a row that losses ignore.
 #define MASKED_LABEL_CODE 0xFFFFFFFFU
 
-// What is added to a probability before its logarithm is taken.
+// A small constant added to a probability before its logarithm is computed.
 #define EPS_LOG_N_FLOAT (1.17549435e-38F)
 #define EPS_LOG_N_HALF (0.000000059605F)
 

@@ -1,7 +1,7 @@
-// Expressions over the elements of tensors, for popops::map() and its kin.
+// Expressions over the elements of tensors, for popops::map() and similar functions.
 //
 // Placeholders _1, _2, ... are the elements of the first, second, ... tensor: Tanh(Add(Square(_1), Const(3))), or
-// (_1 + 1.0f) * _2. A constant takes the type of the operand that it meets.
+// (_1 + 1.0f) * _2. A constant has the type of the other operand.
 #ifndef popops_Expr_hpp
 #define popops_Expr_hpp
 

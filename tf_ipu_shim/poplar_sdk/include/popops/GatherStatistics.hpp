@@ -1,4 +1,4 @@
-// Histograms.
+// Counts the elements of tensors by their values (histograms).
 #ifndef popops_GatherStatistics_hpp
 #define popops_GatherStatistics_hpp
 
@@ -8,9 +8,9 @@
 
 namespace popops {
 
-// How many elements of `input`, of float or half, lie between `levels`, a sorted vector of its type: less than the first,
-// from each level to the next, and from the last on. Counts are unsigned int, or float with the option
-// useFloatArithmetic.
+// Counts the elements of `input` (float or half) between `levels`, a sorted vector of its type. The first count is of
+// elements below the first level, the last of those from the last level on. Counts are unsigned int, or float with the
+// option useFloatArithmetic.
 poplar::Tensor histogram(poplar::Graph &graph, const poplar::Tensor &input, const poplar::Tensor &levels,
                          bool absoluteOfInput, poplar::program::Sequence &prog,
                          const poplar::DebugContext &debugContext = {}, const poplar::OptionFlags &options = {});

@@ -1,4 +1,4 @@
-// Tensors for copies from and to the host.
+// Creates tensors for copies from and to the host.
 #ifndef popops_HostSliceTensor_hpp
 #define popops_HostSliceTensor_hpp
 

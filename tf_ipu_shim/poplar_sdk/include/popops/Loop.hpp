@@ -11,20 +11,28 @@ namespace popops {
 // Builds the body for the counter, an unsigned integer of shape {1}.
 using CountedLoopBodyType = std::function<poplar::program::Program(const poplar::Tensor &)>;
 
-// for (unsigned i = begin; i < end; i += step) body
+// Runs the body with a counter from begin to below end:
+//
+//   for (unsigned i = begin; i < end; i += step) {
+//     body(i);
+//   }
 poplar::program::Sequence countedLoop(poplar::Graph &graph, std::size_t begin, std::size_t end, size_t step,
                                       const CountedLoopBodyType &body, const poplar::DebugContext &debugContext = {});
 
 poplar::program::Sequence countedLoop(poplar::Graph &graph, std::size_t count, const CountedLoopBodyType &body,
                                       const poplar::DebugContext &debugContext = {});
 
-// A loop whose limit is known when it runs: for (count = initialCount; count != countLimit; count += countStep) body
+// A loop whose limit is a tensor, read when the loop runs:
+//
+//   for (count = initialCount; count != countLimit; count += countStep) {
+//     body;
+//   }
 poplar::program::Sequence countedForLoop(poplar::Graph &graph, const poplar::Tensor &count, int initialCount,
                                          const poplar::Tensor &countLimit, int countStep,
                                          const poplar::program::Program &body,
                                          const poplar::DebugContext &debugContext = {});
 
-// countedForLoop() with a counter of its own.
+// countedForLoop() that creates the counter.
 poplar::program::Sequence countedForLoop(poplar::Graph &graph, int initialCount, const poplar::Tensor &countLimit,
                                          int countStep, const poplar::program::Program &body,
                                          const poplar::DebugContext &debugContext = {});

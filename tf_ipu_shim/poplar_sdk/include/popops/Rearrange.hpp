@@ -1,4 +1,4 @@
-// Changes of the order of elements in memory, which change no value.
+// Changes the order of a tensor's elements in memory, not its values.
 #ifndef popops_Rearrange_hpp
 #define popops_Rearrange_hpp
 
@@ -18,8 +18,8 @@ poplar::Tensor regroupIfBeneficial(poplar::Graph &graph, const poplar::Tensor &i
 poplar::Tensor regroupIfBeneficial(poplar::Graph &graph, const poplar::Tensor &in, std::size_t preferredGrouping,
                                    poplar::program::Sequence &prog, const poplar::DebugContext &debugContext = {});
 
-// A copy whose variable has the elements of the dimension `to.first` together in groups of `to.second`; `in` itself if
-// its size is no multiple of that.
+// Returns a copy whose variable stores elements of the dimension `to.first` in contiguous groups of `to.second`.
+// Returns `in` itself if that dimension is not a multiple of the group size.
 poplar::Tensor regroupIfPossible(poplar::Graph &graph, const poplar::Tensor &t, poplar::program::Sequence &prog,
                                  const poputil::GroupingInfo &to, const poplar::DebugContext &debugContext = {});
 

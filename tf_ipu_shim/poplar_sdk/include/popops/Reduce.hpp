@@ -1,4 +1,4 @@
-// Reductions over dimensions, which the result does not have.
+// Reductions over dimensions. The result does not have these dimensions.
 #ifndef popops_Reduce_hpp
 #define popops_Reduce_hpp
 

@@ -1,5 +1,5 @@
-// Scatters slices with XLA's semantics: windows that do not lie in the operand are left out, and of windows that
-// overlap the later one stays.
+// Scatters slices with XLA's semantics: windows outside of the operand are skipped, and the later of two overlapping
+// windows overwrites the earlier.
 #ifndef popops_Scatter_hpp
 #define popops_Scatter_hpp
 

@@ -1,4 +1,4 @@
-// Copies runs of rows.
+// Copies consecutive rows of one tensor to another.
 #ifndef popops_SequenceSlice_hpp
 #define popops_SequenceSlice_hpp
 

@@ -1,5 +1,5 @@
-// The k largest or smallest elements along the last dimension. With SortOrder::NONE they come in the order of the input;
-// elements that compare equal are taken, and sorted, in the order of the input.
+// The k largest or smallest elements along the last dimension. With SortOrder::NONE results keep the order of the
+// input. Equal elements are selected and sorted in the order of the input.
 #ifndef popops_TopK_hpp
 #define popops_TopK_hpp
 

@@ -1,5 +1,5 @@
-// Lookups of rows of sparse weights {outputs, inputs}, which a fully connected layer may share. An index outside of the
-// rows reads zeros and updates nothing.
+// Lookups of rows of sparse weights {outputs, inputs}, which a fully connected layer may share. An index that is out of
+// range reads zeros and is not updated.
 #ifndef popsparse_Embedding_hpp
 #define popsparse_Embedding_hpp
 

@@ -1,5 +1,5 @@
-// Fully connected layers with sparse weights {outputs, inputs} of one group. Products are summed in float and rounded
-// once. Tensors are mapped linearly; options and caches change no value.
+// Fully connected layers with sparse weights {outputs, inputs} of one group. Matmuls accumulate in float and round
+// once. Tensors are mapped linearly. Options and caches have no effect on values.
 #ifndef popsparse_FullyConnected_hpp
 #define popsparse_FullyConnected_hpp
 
@@ -41,8 +41,8 @@ poplar::Tensor fullyConnectedSparseGradW(
     const poplar::DebugContext &debugContext = {}, const poplar::OptionFlags &options = {},
     PlanningCache *cache = nullptr);
 
-// In how many parts the groups, inputs and outputs of a dense gradient of the weights fit: always one, because the
-// product needs no temporary memory on the tiles.
+// Returns the number of parts of groups, inputs and outputs in which a dense weight gradient fits in memory. It is
+// always one, because the matmul needs no temporary memory on the tiles.
 std::tuple<unsigned, unsigned, unsigned> fullyConnectedDenseGradWSerialSplits(
     const poplar::Graph &graph, const poplar::Type &inputType, const FullyConnectedParams &params,
     const poplar::OptionFlags &options = {}, PlanningCache *cache = nullptr);

@@ -1,4 +1,4 @@
-// The sizes of a fully connected layer with sparse weights, and how many of its weights may be other than zero.
+// The sizes of a fully connected layer with sparse weights, and the maximum number of non-zero weights.
 #ifndef popsparse_FullyConnectedParams_hpp
 #define popsparse_FullyConnectedParams_hpp
 

@@ -1,5 +1,5 @@
-// Products of a sparse and a dense matrix; dense tensors have three dimensions, the first of them 1. Products are
-// summed in float and rounded once. Tensors are mapped linearly; options and caches change no value.
+// Matmuls of a sparse and a dense matrix. Dense tensors have three dimensions, the first of them 1. Matmuls accumulate
+// in float and round once. Tensors are mapped linearly. Options and caches have no effect on values.
 #ifndef popsparse_MatMul_hpp
 #define popsparse_MatMul_hpp
 

@@ -1,4 +1,4 @@
-// The sizes of a product of a sparse and a dense matrix, {m, k} times {k, n}, of one group.
+// The sizes of a matmul of a sparse and a dense matrix, {m, k} times {k, n}, of one group.
 #ifndef popsparse_MatMulParams_hpp
 #define popsparse_MatMulParams_hpp
 

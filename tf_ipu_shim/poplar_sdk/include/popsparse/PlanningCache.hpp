@@ -1,4 +1,4 @@
-// A cache of plans, which there is nothing to keep in: the kernels need none.
+// An empty class with the name of Poplar's cache of plans: the kernels here need no plans.
 #ifndef popsparse_PlanningCache_hpp
 #define popsparse_PlanningCache_hpp
 

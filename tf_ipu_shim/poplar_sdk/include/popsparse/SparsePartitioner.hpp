@@ -18,7 +18,7 @@ namespace dynamic {
 
 class PartitionerImpl;
 
-// What is copied to the tensors of a SparseTensor, element by element.
+// The elements that are copied to the tensors of a SparseTensor.
 template <typename T>
 struct SparsityDataImpl {
   std::vector<std::size_t> metaInfo;

@@ -65,8 +65,8 @@ struct COOMatrix : detail::SparseMatrix<T> {
       : detail::SparseMatrix<T>(numNZValues, numNZValues, numNZValues, blockDimensions) {}
 };
 
-// Compressed columns: each block has a row index. columnIndices has the number of values before each column of blocks,
-// and at its end the number of values.
+// Compressed columns: each block has a row index. columnIndices holds the number of values before each column of
+// blocks. Its last element is the number of values.
 template <typename T>
 struct CSCMatrix : detail::SparseMatrix<T> {
   using detail::SparseMatrix<T>::SparseMatrix;
@@ -74,8 +74,8 @@ struct CSCMatrix : detail::SparseMatrix<T> {
       : detail::SparseMatrix<T>(numNZValues, numColumns + 1, numNZValues, blockDimensions) {}
 };
 
-// Compressed rows: each block has a column index. rowIndices has the number of values before each row of blocks, and at
-// its end the number of values.
+// Compressed rows: each block has a column index. rowIndices holds the number of values before each row of blocks. Its
+// last element is the number of values.
 template <typename T>
 struct CSRMatrix : detail::SparseMatrix<T> {
   using detail::SparseMatrix<T>::SparseMatrix;

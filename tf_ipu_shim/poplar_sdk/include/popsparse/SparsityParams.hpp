@@ -1,4 +1,4 @@
-// The kind of a sparse matrix: single elements, or dense blocks of some size.
+// The kind of a sparse matrix: single elements, or dense blocks of a given size.
 #ifndef popsparse_SparsityParams_hpp
 #define popsparse_SparsityParams_hpp
 

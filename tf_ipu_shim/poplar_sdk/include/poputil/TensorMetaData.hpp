@@ -1,4 +1,4 @@
-// What a library remembers about a tensor that it has created.
+// Data that a library keeps with a tensor that it has created.
 #ifndef poputil_TensorMetaData_hpp
 #define poputil_TensorMetaData_hpp
 

@@ -1,5 +1,5 @@
-// Places tensors on tiles. The linear mapping splits the flattened tensor into one range for each tile, in the order of
-// the tiles: ranges are multiples of the grain, as even as that allows, and no shorter than the minimum.
+// Places tensors on tiles. The linear mapping splits the flattened tensor into one range for each tile, in tile order.
+// Ranges are multiples of the grain, as even as possible, and at least the minimum long.
 #ifndef poputil_TileMapping_hpp
 #define poputil_TileMapping_hpp
 

@@ -1,4 +1,4 @@
-// Helpers on intervals, indices and tensors.
+// Helper functions for intervals, indices and tensors.
 #ifndef poputil_Util_hpp
 #define poputil_Util_hpp
 

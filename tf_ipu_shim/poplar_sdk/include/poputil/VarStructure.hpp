@@ -1,4 +1,4 @@
-// How the elements of a tensor lie in their variables.
+// Finds groups of contiguous elements in a tensor's variables, and creates tensors in partitions.
 #ifndef poputil_VarStructure_hpp
 #define poputil_VarStructure_hpp
 

@@ -1,4 +1,4 @@
-// Accounts of programs: bytes by tile, cycles of compute sets, bytes that cross tiles.
+// Computes a program's bytes on each tile, cycles of compute sets, and exchanged bytes.
 #include "poplar/graph/node.hpp"
 #include "poplar/engine/runner.hpp"
 

@@ -1,4 +1,4 @@
-// Compute sets: checks of connections and overlapping writes, and where each vertex finds its data.
+// Compute sets: checks of connections and overlapping writes, and the addresses of each vertex's data.
 #include "poplar/engine/plan.hpp"
 
 #include <algorithm>

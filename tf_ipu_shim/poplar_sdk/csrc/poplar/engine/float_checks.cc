@@ -1,4 +1,4 @@
-// Errors of the float unit.
+// Turns floating-point exceptions of vertices into errors.
 #include "poplar/engine/float_checks.hpp"
 
 #include <poplar/detail/options.hpp>

@@ -1,4 +1,4 @@
-// Moves of elements.
+// Copies elements between views and buffers.
 #include "poplar/engine/memory.hpp"
 
 #include <poplar/detail/kernel.hpp>

@@ -1,4 +1,4 @@
-// The memory of variables, and moves of elements between views and buffers.
+// The memory of variables, and copies of elements between views and buffers.
 #ifndef poplar_csrc_memory_hpp
 #define poplar_csrc_memory_hpp
 

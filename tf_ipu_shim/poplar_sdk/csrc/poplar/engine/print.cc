@@ -1,4 +1,4 @@
-// PrintTensor: nested brackets, long tensors summarised.
+// Formats tensors for PrintTensor: nested brackets, with long tensors summarised.
 #include "poplar/engine/runner.hpp"
 
 #include <poplar/TypeConversion.hpp>

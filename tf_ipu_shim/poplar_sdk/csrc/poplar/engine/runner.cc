@@ -1,4 +1,4 @@
-// Memory of replicas, streams and copies of the host.
+// Allocates the memory of replicas, connects streams, and copies tensors to and from the host.
 #include "poplar/engine/runner.hpp"
 
 #include <poplar/TypeConversion.hpp>

@@ -1,4 +1,4 @@
-// Programs: construction and its checks.
+// Constructs programs and checks their arguments.
 #include "poplar/graph/node.hpp"
 
 #include <poplar/exceptions.hpp>

@@ -1,4 +1,4 @@
-// The tiles of tensors' elements.
+// Maps elements of tensors to tiles.
 #include "poplar/graph/state.hpp"
 
 #include <algorithm>

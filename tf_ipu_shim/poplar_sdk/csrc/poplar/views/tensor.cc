@@ -1,4 +1,4 @@
-// Tensors: checks of the arguments of view operations.
+// Checks the arguments of tensor views: slices, reshapes, concatenations.
 #include "poplar/graph/state.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The functions of a kind of recurrent layer that create its tensors and count its work.
+// Functions that create the tensors of one kind of recurrent layer, and count its operations.
 #ifndef tf_ipu_shim_popnn_recurrent_creators_hpp
 #define tf_ipu_shim_popnn_recurrent_creators_hpp
 

@@ -1,4 +1,4 @@
-// Shared by recurrent layers: sizes, gates, the steps of each sequence, and their cost.
+// Code that recurrent layers share: sizes, gates, the steps of each sequence, and their cost.
 #ifndef tf_ipu_shim_popnn_recurrent_steps_hpp
 #define tf_ipu_shim_popnn_recurrent_steps_hpp
 

@@ -1,4 +1,4 @@
-// Functions on blocks of elements, of which expressions are compiled. A half is computed on as a float.
+// Functions on blocks of elements, to which expressions are compiled. They compute half in float.
 #ifndef tf_ipu_shim_popops_block_functions_hpp
 #define tf_ipu_shim_popops_block_functions_hpp
 
@@ -18,7 +18,7 @@ BlockFunction blockFunction(expr::TernaryOpType op, const poplar::Type &type);
 
 BlockFunction castFunction(const poplar::Type &from, const poplar::Type &to);
 
-// Between halves in memory and floats in a block; the last rounds a block in place to values of half.
+// Convert between half in memory and float in a block. The last one rounds a block in place to half.
 void loadHalves(const void *halves, float *floats, std::size_t count);
 void storeHalves(const float *floats, void *halves, std::size_t count);
 void roundToHalves(float *floats, std::size_t count);

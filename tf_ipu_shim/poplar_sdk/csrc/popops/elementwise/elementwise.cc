@@ -1,4 +1,4 @@
-// popops::map() and its kin.
+// Implements popops::map() and the functions that call it.
 #include <functional>
 #include <memory>
 #include <popops/ElementWiseUtil.hpp>

@@ -1,4 +1,4 @@
-// Names of operations and orders, and their streams.
+// Converts operations and sort orders to and from their names.
 #include <cctype>
 #include <istream>
 #include <ostream>

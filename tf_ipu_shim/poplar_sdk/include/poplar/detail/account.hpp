@@ -1,4 +1,4 @@
-// What a program needs on an IPU, as data: bytes by tile, compute sets, cycles and exchanged bytes.
+// The needs of a program on an IPU, as data: bytes by tile, compute sets, cycles and exchanged bytes.
 #ifndef poplar_detail_account_hpp
 #define poplar_detail_account_hpp
 

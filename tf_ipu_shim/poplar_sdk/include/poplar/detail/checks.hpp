@@ -1,4 +1,4 @@
-// What a checked build (`popc --checked`) throws at an index beyond a vector's size.
+// The error that a checked build (`popc --checked`) throws if an index exceeds a vector's size.
 #ifndef POPLAR_DETAIL_CHECKS_HPP
 #define POPLAR_DETAIL_CHECKS_HPP
 

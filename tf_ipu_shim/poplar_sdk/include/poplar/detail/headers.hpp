@@ -1,5 +1,5 @@
-// By this symbol a compiled library says which Poplar headers it was compiled with (csrc/bridge/user_library.cc). The
-// number rises when a change of a header makes libraries crash that were compiled before.
+// The symbol that records with which Poplar headers a library was compiled (read by csrc/bridge/user_library.cc). Its
+// number rises when a change of a header would make libraries crash that were compiled before.
 #ifndef poplar_detail_headers_hpp
 #define poplar_detail_headers_hpp
 

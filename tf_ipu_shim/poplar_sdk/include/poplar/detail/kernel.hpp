@@ -25,14 +25,14 @@ using Kernel = std::function<void(const KernelArguments&)>;
 struct KernelCost {
   // Cycles by tile; empty: an estimate from the elements on each tile of the outputs.
   std::vector<std::pair<unsigned, std::uint64_t>> cycles;
-  // What the profile calls the vertices; empty: the name of the compute set.
+  // The name of the vertices in the profile. If empty, it is the name of the compute set.
   std::string vertex;
-  // Whether element i of an output depends only on element i of the inputs. An input that is the same view as an output
-  // then shares its memory; otherwise the kernel reads a copy of every input that overlaps an output.
+  // Whether element i of an output depends only on element i of the inputs. If so, an input that is the same view as an
+  // output shares its memory. Otherwise the kernel reads a copy of every input that overlaps an output.
   bool elementwise = false;
 };
 
-// Adds a compute set of this name to `program`: it reads `inputs`, fills the buffers of `outputs` with their present
+// Adds a compute set of this name to `program`. It reads `inputs`, fills the buffers of `outputs` with their present
 // values, runs `kernel`, and writes the outputs back. All tensors must be mapped when the engine is built.
 void addKernel(Graph& graph, program::Sequence& program, const DebugContext& name, const std::vector<Tensor>& inputs,
                const std::vector<Tensor>& outputs, Kernel kernel, KernelCost cost = {});

@@ -1,4 +1,4 @@
-// Tables of options: their names, values, and why those without effect have none.
+// Tables of options: their names, values, and reasons why some have no effect.
 #ifndef poplar_detail_options_hpp
 #define poplar_detail_options_hpp
 
@@ -9,9 +9,9 @@
 
 namespace poplar::detail {
 
-// One option. `values` lists what it takes, with commas between: words as they are, or Integer, Decimal, Fraction (a
-// Decimal from 0 to 1) or Text for any such value. `without_effect` says why the option changes nothing here, or why it
-// takes one word only, and is null for one that acts.
+// One option. `values` lists the accepted values, separated by commas. Each is a word, or one of Integer, Decimal,
+// Fraction (a Decimal from 0 to 1) and Text for any such value. `without_effect` says why the option has no effect
+// here, or accepts one word only. It is null if the option has an effect.
 struct Option {
   const char* name;
   const char* values;

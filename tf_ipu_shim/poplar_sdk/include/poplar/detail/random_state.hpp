@@ -1,4 +1,4 @@
-// The state of the random generator that functions without a seed draw from: one for the process.
+// The state of the process's random generator, from which functions without a seed draw.
 #ifndef poplar_detail_random_state_hpp
 #define poplar_detail_random_state_hpp
 
@@ -16,8 +16,8 @@ inline std::uint64_t mixBits(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// The state is one number. Read as words, its first two are the number and the others follow from them; words that were
-// written are read again as they were, until the next draw.
+// The state is one number. Read as words, it begins with that number in two words, and the others follow from them.
+// Words that were written are read unchanged until the next draw.
 class RandomState {
  public:
   static RandomState& ofProcess();

@@ -1,4 +1,4 @@
-// Describes vertices by their members' types: the source that `popc` generates is a list of names for these templates.
+// Describes vertices by their members' types. `popc` generates a list of names for these templates.
 #ifndef POPLAR_DETAIL_VERTEX_REGISTRATION_HPP
 #define POPLAR_DETAIL_VERTEX_REGISTRATION_HPP
 

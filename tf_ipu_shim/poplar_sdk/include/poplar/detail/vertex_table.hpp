@@ -1,4 +1,4 @@
-// What a graph program (`.gp`), a shared library of codelets, tells the engine about its vertices.
+// Describes the vertices of a graph program (`.gp`), a shared library of codelets, to the engine.
 #ifndef POPLAR_DETAIL_VERTEX_TABLE_HPP
 #define POPLAR_DETAIL_VERTEX_TABLE_HPP
 

@@ -1,4 +1,4 @@
-// Functions of normalisations that are group normalisation with a certain number of groups.
+// Functions of normalisation layers that are group normalisation with a fixed number of groups.
 #ifndef popnn_detail_group_norm_forms_hpp
 #define popnn_detail_group_norm_forms_hpp
 

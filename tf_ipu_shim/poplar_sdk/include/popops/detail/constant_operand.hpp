@@ -13,7 +13,8 @@ namespace detail {
 template <typename T>
 using IfNumber = typename std::enable_if<poplar::TypeTraits::isSimpleType<T>()>::type;
 
-// Whether a number of type T may stand beside a tensor of `type`: floating point beside floating point, else its own.
+// Returns whether a number of type T can be an operand with a tensor of `type`: both are floating point, or the types
+// are equal.
 template <typename T>
 bool mayStandBeside(const poplar::Type &type) {
   return std::is_integral<T>::value ? type == poplar::equivalent_device_type<T>().value

@@ -1,6 +1,6 @@
-// Softmax of the rows of block-sparse matrices: a tensor {number of non-zero blocks, elements of a block}, row-major,
-// and a mask with a 1 for each block that is there, row by row. Elements of absent blocks and of masked triangles have
-// no part in a sum; those of a masked triangle become 0.
+// Softmax of the rows of block-sparse matrices. A matrix is a row-major tensor {number of non-zero blocks, elements of
+// a block} and a mask. Row by row, the mask has a 1 for each non-zero block. Sums exclude elements of absent blocks and
+// masked triangles. Elements of a masked triangle become 0.
 #ifndef popsparse_BlockSparse_hpp
 #define popsparse_BlockSparse_hpp
 

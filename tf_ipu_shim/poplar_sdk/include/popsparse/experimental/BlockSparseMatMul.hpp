@@ -1,5 +1,6 @@
-// Products with a block-sparse operand or result, summed in float and rounded once. BlockSparse.hpp tells the format.
-// Tensors of several groups are joined in their first dimension. Tensors are mapped linearly; options change no value.
+// Matmuls with a block-sparse operand or result. They accumulate in float and round once. BlockSparse.hpp describes the
+// format. Tensors of several groups are concatenated in their first dimension. Tensors are mapped linearly. Options
+// have no effect on values.
 #ifndef popsparse_BlockSparseMatMul_hpp
 #define popsparse_BlockSparseMatMul_hpp
 

@@ -1,4 +1,4 @@
-// Elements of tensors in the memory of kernels: their C++ types, and half in float.
+// Reads tensor elements in a kernel's memory as C++ types, and converts half to float.
 #ifndef poputil_detail_elements_hpp
 #define poputil_detail_elements_hpp
 

@@ -1,4 +1,4 @@
-// What the kernels of the libraries have in common: new results, scalars, and adding a kernel.
+// Code that the libraries' kernels share: new results, scalars, and adding a kernel.
 #ifndef poputil_detail_kernels_hpp
 #define poputil_detail_kernels_hpp
 
@@ -41,7 +41,7 @@ inline poplar::Tensor constantScalar(poplar::Graph &graph, const poplar::Type &t
   return constant;
 }
 
-// addKernel() for functions that may get tensors without elements, for which there is nothing to do.
+// addKernel() for functions whose tensors may be empty: then no kernel is added.
 inline void addKernelIfAny(poplar::Graph &graph, poplar::program::Sequence &prog,
                            const poplar::DebugContext &debugContext, const std::vector<poplar::Tensor> &inputs,
                            const std::vector<poplar::Tensor> &outputs, poplar::detail::Kernel kernel,

@@ -1,4 +1,4 @@
-// Products of matrices in memory, by Eigen, which comes with TensorFlow.
+// Matmuls in memory, by Eigen, which TensorFlow includes.
 #ifndef poputil_detail_matrices_hpp
 #define poputil_detail_matrices_hpp
 
