@@ -20,7 +20,7 @@ class Stopwatch:
 
     Attributes:
         runs: as given; may be changed.
-        alone: for the last program, the processor time in seconds that each lowering of it took.
+        alone: the processor time in seconds that each lowering of the last program took.
         whole: the same with the memory plan, with parsing and serialising; of all threads.
         total: the seconds of `whole` on the clock, of all programs.
     """

@@ -38,8 +38,8 @@ def rows(document: Mapping[str, Any], machine: str, date: str) -> Iterator[dict[
 
     Args:
         document: what the run wrote.
-        machine: on which it was measured.
-        date: of the run.
+        machine: the machine on which it was measured.
+        date: the date of the run.
     """
     for benchmark, figures in document["benchmarks"].items():
         for fields in figures:

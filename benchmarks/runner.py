@@ -88,7 +88,7 @@ def compare(
     """Measures two sides against each other.
 
     Args:
-        name: of the result.
+        name: the name of the result.
         ours: what runs on the simulated IPUs.
         reference: the same without them.
         settings: how long to measure.
@@ -125,7 +125,7 @@ def judge(
     """Returns the result of times measured in turns.
 
     Args:
-        name: of the result.
+        name: the name of the result.
         times: seconds a call of ours and of the reference, in pairs of neighbours.
         ratio: the most that our time should be of the reference's.
         extra_us: instead of a ratio, the most microseconds that our call should take on top.

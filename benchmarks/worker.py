@@ -22,7 +22,7 @@ class Worker:
     """Starts a process, and has it make one side of a comparison.
 
     Args:
-        module: with the function that makes the side.
+        module: the module with the function that makes the side.
         function: its name; takes no arguments, returns a `runner.Side`.
         environment: variables that the process gets on top of ours; None takes one out.
 

@@ -3,8 +3,7 @@
 A change is made once however often it is asked for, from whichever thread. The effect of a change may differ from
 thread to thread, such as the pipeline stage that a thread entered. The change itself is global.
 
-`applied()` lists the changes, `undo()` takes them back: then TensorFlow and Keras are as they were before `ipu` was
-imported.
+`applied()` lists the changes. `undo()` restores TensorFlow and Keras to their state before `ipu` was imported.
 
     python -m tf_ipu_shim.patches [MODULE ...]      prints the changes that `ipu`, and these modules, make when imported
 """

@@ -42,7 +42,7 @@ def parse(text: str) -> SdkVersion:
 def named() -> bool:
     """Returns whether the user has said which release is emulated: then names that it lacks are refused.
 
-    Where no one has, a name that means one thing in all releases that have it can only mean that.
+    If no release is selected, a name with one meaning in all releases has that meaning.
 
     Example:
         >>> named() == bool(os.environ.get(ENVIRONMENT_VARIABLE))
@@ -52,7 +52,7 @@ def named() -> bool:
 
 
 def current() -> SdkVersion:
-    """Returns the emulated SDK release: ``TF_IPU_SHIM_SDK`` as it is now, else 3.4.
+    """Returns the emulated SDK release: the current ``TF_IPU_SHIM_SDK``, or 3.4 by default.
 
     Raises:
         ValueError: as `parse`.

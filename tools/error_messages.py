@@ -25,7 +25,7 @@ class Message(NamedTuple):
 
     Args:
         path: the file, from the root of the sources.
-        line: of the statement.
+        line: the line of the statement.
         error: the exception's class.
         text: `{}` stands for each value.
     """

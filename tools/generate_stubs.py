@@ -1,6 +1,6 @@
 """Writes the stubs with which type checkers and editors know Graphcore's module names.
 
-python -S tools/generate_stubs.py DIRECTORY   writes them as they are below site-packages
+python -S tools/generate_stubs.py DIRECTORY   writes them in the layout of site-packages
 
 An import hook serves these names at run time, so no checker finds a file of them. Each stub re-exports names from this
 package, whose functions and classes have their types inline. Only `IPUConfig`, which is built from a table at run time,

@@ -13,10 +13,10 @@ def write_or_check(path: pathlib.Path, page: Callable[[], str], about: str | Non
     """Writes a page, or with `--check` says whether it is up to date; returns the exit status.
 
     Args:
-        path: of the page.
+        path: the path of the page.
         page: makes its whole text.
         about: the tool's docstring, whose first line is its help.
-        target: of `make`, which writes the page.
+        target: the target of `make`, which writes the page.
     """
     return write_or_check_all({path: page}, about, target)
 

@@ -23,8 +23,8 @@ def execute(path: pathlib.Path, seconds: int = 300) -> Any:
     """Returns a notebook with its outputs, as a reader sees them: without log lines.
 
     Args:
-        path: of the notebook.
-        seconds: that a cell may take.
+        path: the path of the notebook.
+        seconds: the seconds that a cell may take.
     """
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:

@@ -23,8 +23,8 @@ def draw(profile: str, picture: str, width: int, height: int) -> None:
     Args:
         profile: a `profile.pop` or its folder.
         picture: the PNG file.
-        width: of the window, in pixels.
-        height: of it.
+        width: the width of the window, in pixels.
+        height: its height.
     """
     with tempfile.TemporaryDirectory() as folder:
         html = pathlib.Path(folder) / "page.html"

@@ -19,7 +19,7 @@ class Row(NamedTuple):
         program: module of `benchmarks.published` and its arguments.
         system: name of the IPU system.
         sdk: release of the SDK, empty if it is not published.
-        figure: which figure of `models.Model`.
+        figure: a figure of `models.Model`.
         published: its value, or a verdict on memory.
         regime: what limits the program, one of `bars.REGIMES`.
         source: where it is published.

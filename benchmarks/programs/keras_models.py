@@ -21,9 +21,9 @@ class Task:
     """Something to train.
 
     Args:
-        name: for the table.
-        layers: from Keras and a width to the layers of a model with ten outputs.
-        shape: of a sample; of integers below `words` if that is set.
+        name: the name for the table.
+        layers: a function from Keras and a width to the layers of a model with ten outputs.
+        shape: the shape of a sample; of integers below `words` if that is set.
         batch: samples of a mini-batch.
         steps: mini-batches of an epoch.
         steps_per_execution: mini-batches of an execution.
@@ -114,7 +114,7 @@ class Fit:
     Args:
         task: what is trained.
         ipu: whether on the IPU, in the scope of an `IPUStrategy`, or by stock Keras on the CPU.
-        **options: of `compile`.
+        **options: the options of `compile`.
     """
 
     def __init__(self, task: Task, ipu: bool, **options: Any) -> None:

@@ -21,9 +21,9 @@ class Task:
     """Something large to train.
 
     Args:
-        name: for the table.
-        model: from Keras and a size to the model.
-        optimizer: from Keras to what trains it.
+        name: the name for the table.
+        model: a function from Keras and a size to the model.
+        optimizer: a function from Keras to what trains it.
         size: what the model is made with: its width and layers, or the side of an image.
         quick_size: the same where only outputs count.
         batch: samples of a mini-batch.

@@ -14,7 +14,7 @@ class Model:
     """Something to run.
 
     Args:
-        name: for the table.
+        name: the name for the table.
         variables: the values that its variables start with.
         inputs: what a call is given.
         function: `function(variables, *inputs)` returns tensors; it may assign to the variables.
@@ -54,9 +54,9 @@ def mlp_step(batch: int, widths: Sequence[int], name: str, reduce: Callable[[Any
 
     Args:
         batch: samples of a step.
-        widths: of the input, the hidden layers and the output.
-        name: for the table.
-        reduce: from a replica's gradient to that of all replicas.
+        widths: the widths of the input, the hidden layers and the output.
+        name: the name for the table.
+        reduce: a function from a replica's gradient to that of all replicas.
     """
     import tensorflow as tf
 
@@ -88,7 +88,7 @@ def _descend(loss: Any, weights: Any, tape: Any, reduce: Callable[[Any], Any] | 
 
 
 def matmul_chain(size: int, length: int, name: str) -> Model:
-    """Matrix products one after the other, no variables."""
+    """Matmuls one after another, without variables."""
     import tensorflow as tf
 
     def function(variables: Any, x: Any, weight: Any) -> Any:

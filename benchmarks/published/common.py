@@ -17,10 +17,10 @@ def strategy(
 
     Args:
         ipus: how many.
-        proportion: the part of a tile that products use at most.
+        proportion: the available memory proportion of matmuls and convolutions.
         group: replicas that share statistics of batch normalisation.
         together: bytes of gradients that are summed over replicas at a time.
-        dtype: of the model.
+        dtype: the dtype of the model.
     """
     keras.backend.set_floatx(dtype)
     config = ipu.config.IPUConfig()
@@ -62,12 +62,12 @@ def train_in_stages(
     """Trains a model of images that is cut into stages, with momentum, all stages at the same time.
 
     Args:
-        model: with stages, an IPU to each.
+        model: a model with stages, an IPU to each.
         image: shape of an image.
-        replicas: of the pipeline.
+        replicas: the replicas of the pipeline.
         batch: images of a mini-batch.
         accumulated: mini-batches whose gradients a replica accumulates.
-        dtype: of the images.
+        dtype: the dtype of the images.
     """
     steps = accumulated * replicas
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

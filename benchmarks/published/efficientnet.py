@@ -25,7 +25,7 @@ WIDTH, DEPTH = 1.4, 1.8
 """What B4 has of B0's channels and blocks."""
 ROWS = ((3, 1, 16, 1, 1), (3, 2, 24, 2, 4), (5, 2, 40, 2, 4), (3, 3, 80, 2, 4), (5, 3, 112, 1, 4), (5, 4, 192, 2, 4),
         (3, 1, 320, 1, 4))  # fmt: skip
-"""Of B0: kernel, blocks, channels, stride of the first block, how often channels are expanded."""
+"""The block groups of B0: kernel, blocks, channels, stride of the first block, expansion of channels."""
 SECOND = 3
 """The row with which the second stage begins."""
 GROUP = 16

@@ -19,7 +19,7 @@ class TraceChannel(NamedTuple):
     """A channel, which groups tracepoints.
 
     Args:
-        name: of the channel.
+        name: the name of the channel.
     """
 
     name: str
@@ -29,7 +29,7 @@ def createTraceChannel(name: str) -> TraceChannel:
     """Returns a channel for tracepoints.
 
     Args:
-        name: of the channel.
+        name: the name of the channel.
 
     Returns:
         What `Tracepoint` takes.
@@ -162,8 +162,8 @@ class Series:
 
     Args:
         graph: the name of the graph.
-        unit: of the numbers.
-        name: of the series.
+        unit: the unit of the numbers.
+        name: the name of the series.
     """
 
     def __init__(self, graph: str, unit: str, name: str):
@@ -182,8 +182,8 @@ class Graph:
     """A graph of numbers over time.
 
     Args:
-        name: of the graph.
-        unit: of its numbers.
+        name: the name of the graph.
+        unit: the unit of its numbers.
 
     Source: `libpvti.Graph`.
 
@@ -198,7 +198,7 @@ class Graph:
         """Makes a series of the graph.
 
         Args:
-            name: of the series.
+            name: the name of the series.
         """
         return Series(self._name, self._unit, name)
 
@@ -207,9 +207,9 @@ class HeatmapDouble:
     """A histogram over time: the count of values in each interval.
 
     Args:
-        name: of the heat map.
-        edges: of the intervals, in ascending order.
-        unit: of the numbers.
+        name: the name of the heat map.
+        edges: the edges of the intervals, in ascending order.
+        unit: the unit of the numbers.
 
     Source: `libpvti.HeatmapDouble`.
 

@@ -18,10 +18,10 @@ class Estimate(NamedTuple):
 
     Args:
         ipus: memory of each IPU of a replica; all replicas are the same.
-        busy: of these, those in which each IPU does something.
-        host_cycles: of these, those in which the busiest IPU copies to or from the host.
+        busy: of these, the cycles in which each IPU does something.
+        host_cycles: of these, the cycles in which the busiest IPU copies to or from the host.
         exact: whether the number of iterations of all loops is known.
-        slot_cycles: of a slot of the longest pipeline; 0 without one.
+        slot_cycles: the cycles of a slot of the longest pipeline; 0 without one.
     """
 
     program: CapturedProgram

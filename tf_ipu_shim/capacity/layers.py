@@ -47,7 +47,7 @@ class Layer(NamedTuple):
         kept_bytes: its weights and their optimizer state.
         weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
         activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
-        forward_cycles: of its forward work only, which recomputation repeats.
+        forward_cycles: the cycles of its forward work only, which recomputation repeats.
         outputs: what it makes or is fed that layers behind it take.
     """
 
@@ -149,7 +149,7 @@ class _Work:
 
     Attributes:
         all: forward, backward, of the optimizer and of the host, without what is run again.
-        forward: of these, what would be run again.
+        forward: of these, the cycles that recomputation would repeat.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class _Flow:
     """The tensors that layers pass to each other and receive from the host in the forward pass.
 
     Attributes:
-        inputs: for each layer what it takes of those before it.
+        inputs: for each layer, the outputs of earlier layers that it consumes.
         outputs: what it makes, or is fed, that those behind it take.
         fed: bytes of what is fed to it first.
     """

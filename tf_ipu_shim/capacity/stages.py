@@ -28,7 +28,7 @@ class Split(NamedTuple):
 
     Args:
         stages: names, in the order of the model.
-        bytes: of each stage, with the FIFOs of a Grouped schedule.
+        bytes: the bytes of each stage, with the FIFOs of a Grouped schedule.
         recomputes: whether all stages but the last run their forward pass twice, and keep what comes into them.
     """
 
@@ -46,7 +46,7 @@ class StageTransfers:
     op that takes a tensor gives a gradient back, and these are added up where the tensor was made.
 
     Args:
-        layers: that are put into stages.
+        layers: the layers that are put into stages.
         times: mini-batches of a run; gradients go back where layers have any.
     """
 

@@ -15,7 +15,7 @@ from tf_ipu_shim.machine.systems import System
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 SHOWN = 4
-"""How many programs have tables: half of them those with most memory, half those that run longest."""
+"""The number of programs with tables: half of them use the most memory, half run longest."""
 _ONE_LEFT = "And a smaller program, which counts too."
 _CLOSE = " It is close: on hardware they may not."
 _SPEEDS = ("device only, items/s", "end to end, items/s")

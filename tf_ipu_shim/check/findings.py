@@ -35,7 +35,7 @@ class Finding(NamedTuple):
     """One use of a name, and how it is handled.
 
     Args:
-        line: of the file; 0 for the file as a whole.
+        line: the line of the file; 0 for the file as a whole.
         name: what the script uses, without the longest of Graphcore's package names.
         why: the reason, and what to do; empty if it is emulated.
     """

@@ -127,7 +127,7 @@ class Scan:
 
 
 def dotted_text(node: ast.AST) -> str | None:
-    """`a.b.c` as it is in the file; None for anything else.
+    """The dotted name (`a.b.c`) in the file; None for other expressions.
 
     Example:
         >>> dotted_text(ast.parse("a.b", mode="eval").body)

@@ -1,8 +1,8 @@
 """The `tf-ipu` command.
 
 Each subcommand is a module with `add_arguments(parser)` and `run(arguments) -> exit status`, and with
-`normalize_arguments(words)` where argparse could not read the words as they are. It is imported when it is asked for,
-so that no command waits for what another one needs.
+`normalize_arguments(words)` if argparse cannot parse the words unchanged. It is imported when the command runs, so that
+no command waits for another one's imports.
 """
 
 from __future__ import annotations

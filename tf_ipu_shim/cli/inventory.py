@@ -18,7 +18,7 @@ class ListingCommand(NamedTuple):
     """A command that prints the same information in two formats.
 
     Args:
-        text: of a system and who holds its IPUs, for people.
+        text: a description of a system and of the processes that use its IPUs.
     """
 
     text: Callable[[System, Holders], str]

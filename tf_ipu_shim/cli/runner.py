@@ -102,8 +102,8 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
     """Runs a script and returns the exit status `python` would have ended with.
 
     The script sees its own `sys.argv` and `sys.path[0]`, is `__main__`, and an uncaught exception prints the traceback
-    only of the script. `sys.argv`, `sys.path` and the environment keep the script's values afterwards, for whatever
-    it registered with `atexit`.
+    only of the script. `sys.argv`, `sys.path` and the environment keep the script's values afterwards, for functions
+    that it registered with `atexit`.
     """
     if options.module:
         options.module, *options.arguments = options.module

@@ -27,8 +27,8 @@ class LoweringOptions:
         order: the order in which shards take the IPUs, one of `machine.selection.ORDERS`.
         chunks: whether loops may run several iterations in one XLA program.
         statistics_group: replicas that share the statistics of batch normalisation.
-        runs: whether the program may run. If it is only analysed, its first replica is enough: all are alike.
-        share: which part of the program's replicas this process has.
+        runs: whether the program may run. If it is only analysed, its first replica is enough, because all are equal.
+        share: the part of the program's replicas this process has.
         target: the chip and program that users' Poplar ops are built for.
     """
 

@@ -31,7 +31,7 @@ class Variable:
 
     Args:
         default: what holds if it is not set, in words.
-        check: reads it as it is now, and raises `ValueError` or `NotImplementedError` where that makes no sense.
+        check: reads its current value, and raises `ValueError` or `NotImplementedError` if that is invalid.
     """
 
     name: str
@@ -165,7 +165,7 @@ JOB_VARIABLES = (
         meaning="host:port of each process of the job, by rank, separated by commas",
     ),
 )
-"""What `poprun` tells the processes of a job; set by hand only if another launcher starts them."""
+"""Set by `poprun` for the processes of a job; set by hand only if another launcher starts them."""
 VARIABLES = (*SETTINGS, *JOB_VARIABLES)
 RENAMED = {
     f"TF_IPU_SHIM_{old}": new

@@ -113,7 +113,7 @@ def get_ipu_config(session: Any = None) -> list[Any]:
 
 
 def running_on_ipu_model() -> bool:
-    """Returns whether `TF_POPLAR_FLAGS` holds `--use_ipu_model`, as it is now.
+    """Returns whether `TF_POPLAR_FLAGS` currently contains `--use_ipu_model`.
 
     Source: `tensorflow.python.ipu.config`.
 

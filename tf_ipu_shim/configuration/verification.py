@@ -7,7 +7,7 @@ class KeyId:
     """A key and the first id of one stream's verified transfers.
 
     Args:
-        key: which of the device's keys protects the stream.
+        key: selects the device key that protects the stream.
         start_id: the id of its first transfer; -1 stands for the default of the stream.
 
     Source: `tensorflow.python.ipu.utils`.

@@ -13,7 +13,7 @@ from tf_ipu_shim.machine.memory.code import MESSAGES_OF_EXCHANGE, CodeCounts
 from tf_ipu_shim.machine.memory.description import Block
 
 OPERAND_MESSAGE_BYTES = 32
-"""Of a matmul's operands: a group of 16 float16 or 8 float32 channels."""
+"""Bytes of a group of a matmul operand's channels: 16 of float16 or 8 of float32."""
 
 
 def code_counts(block: Block, chip: ChipSpec) -> CodeCounts:

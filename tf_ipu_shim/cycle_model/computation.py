@@ -16,12 +16,12 @@ class Computation(NamedTuple):
 
     Args:
         kind: one of `KINDS`.
-        name: of its compute set, such as `dense/BiasAdd/fusion/Op/Add`; empty for the op's own name.
-        sizes: of the class that `SIZES_OF_KIND` names for the kind.
+        name: the name of its compute set, such as `dense/BiasAdd/fusion/Op/Add`; empty for the op's own name.
+        sizes: an object of the class that `SIZES_OF_KIND` names for the kind.
         element_bytes: bytes of an element.
         planning: planner options of a matmul; ignored for other kinds.
         product: for a reduction, the matmul it consumes, if only in-place ops lie between.
-        layouts: of a matmul's operands.
+        layouts: the layouts of a matmul's operands.
 
     Example:
         >>> Computation("elementwise", "add/Op/Add", SIZES_OF_KIND["elementwise"](1024, 2, 1)).kind
@@ -45,11 +45,11 @@ class SyncPoint(NamedTuple):
         trip_count: how often a loop runs; 1 for all else.
         parts: for each inner block of the step which of the loop's or branch's functions it is from.
         branches: whether one of the parts runs, and not all.
-        schedule: of a pipeline's loop: one of `pipeline_schedule.SCHEDULES`; else empty.
+        schedule: the schedule of a pipeline's loop: one of `pipeline_schedule.SCHEDULES`; else empty.
         training: whether it has backward stages.
         counted: whether `times` is known; else it is a guess.
-        condition: which of the functions says whether a loop goes on; -1 for none. If `counted`, nothing runs it:
-            such a loop is a `Repeat` of Poplar's.
+        condition: the index of the function that says whether a loop goes on; -1 for none. If `counted`, nothing runs
+            it: such a loop is a `Repeat` of Poplar's.
     """
 
     key: int

@@ -16,7 +16,7 @@ class PipelineSlots(NamedTuple):
     Args:
         schedule: `"Grouped"` or `"Interleaved"`.
         training: whether it has backward stages.
-        cycles: of a slot, as long as the busiest IPU is at work in it.
+        cycles: the cycles of a slot: those of the busiest IPU in it.
         lead: cycles before the first slot, in which the first elements come from the host.
     """
 
@@ -34,12 +34,12 @@ class Entry:
     Args:
         kind: `"step"` is an op. `"sync"`, `"exchange"`, `"compute"`, `"host"` and `"links"` are its phases on an IPU.
             `"loop"`, `"branch"` and `"part"` contain others.
-        name: of the op, or of the compute set or copy in full.
+        name: the name of the op, or of the compute set or copy in full.
         start: cycle at which it begins, in the first run of what it is in.
-        cycles: of one run, loops with all their iterations.
+        cycles: the cycles of one run, loops with all their iterations.
         times: how often a loop runs its parts; 1 for all else.
         steps: each block that its step is in, with the step's number there; none for parts and phases.
-        children: in the order in which they run.
+        children: the children in the order in which they run.
         exact: whether the number of iterations is known.
         slots: how the mini-batches of a pipeline's loop follow each other; None for all else, and under Sequential.
     """

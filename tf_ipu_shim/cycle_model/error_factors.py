@@ -1,4 +1,4 @@
-"""How far an estimate may be from the real figure."""
+"""The ranges within which the real figure of an estimate lies."""
 
 from __future__ import annotations
 

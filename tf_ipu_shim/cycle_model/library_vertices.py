@@ -298,10 +298,10 @@ def slic(
     """Returns the cycles of a convolution of float16 by a window of four positions on a tile (SLIC).
 
     Args:
-        positions: of the result, of all workers.
+        positions: the positions of the result, of all workers.
         kernels: windows of four that the kernel consists of.
         groups: convolution groups that are computed at a time: 1, 2, 4, 8 or 16.
-        channels: of a group.
+        channels: the channels of a group.
         chains: accumulating chains in use, 2 or 4.
 
     Source: poplin/PerformanceEstimation.hpp:1085 to 1364.

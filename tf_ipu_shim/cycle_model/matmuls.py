@@ -34,9 +34,10 @@ class MatmulPlan(NamedTuple):
         compute: cycles of the units.
         reduce_exchange: cycles to bring partial sums together.
         reduce: cycles to add them up.
-        temporary_bytes: on the tile with most: operands of the part in flight, partial sums, those that it receives.
-        operand_bytes: that the busiest tile receives of the operands, all parts together.
-        received_bytes: that it receives of partial sums.
+        temporary_bytes: the temporary bytes on the tile with most: operands of the part in flight, partial sums, those
+            that it receives.
+        operand_bytes: the bytes that the busiest tile receives of the operands, all parts together.
+        received_bytes: the bytes that it receives of partial sums.
         busy_share: what the tiles have to do on average, as a part of what the fullest has: rounding up leaves some
             idle.
     """
@@ -237,10 +238,10 @@ class _OperandOrder(NamedTuple):
 
     Args:
         groups: see `plan_matmul`, as all others.
-        rows: of the operand that moves past the units.
+        rows: the rows of the operand that moves past the units.
         inner: the axis that is summed over.
-        columns: of the operand that the units hold.
-        positions: of a convolution's kernel.
+        columns: the columns of the operand that the units hold.
+        positions: the positions of a convolution's kernel.
         moving: how the operand that moves lies on the tiles.
         held: the same of the operand that the units hold.
     """
@@ -274,7 +275,8 @@ class _OperandOrder(NamedTuple):
     def _group_splits(self, tiles: int) -> list[int]:
         """Returns the largest split of the groups, and up to two that leave fewer tiles idle, as each tile has more.
 
-        Of 1,536 groups on 1,472 tiles some tiles have two. With four groups on three tiles each has one and a third.
+        With 1,536 groups on 1,472 tiles, some tiles have two. With four groups on three tiles, each has one and a
+        third.
         """
         largest = min(self.groups, tiles)
         loads: dict[int, float] = {}

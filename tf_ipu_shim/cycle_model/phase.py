@@ -17,12 +17,12 @@ class Phase(NamedTuple):
 
     Args:
         kind: `"sync"`, `"exchange"` (between the tiles), `"compute"`, `"host"` (a stream copy), `"links"`.
-        name: of the compute set or copy, behind the computation's own name.
+        name: the name of the compute set or copy, behind the computation's own name.
         total: cycles of all tiles together; a compute set's balance is `total / (tiles * cycles)`.
-        bytes: that are moved, over all tiles.
+        bytes: the bytes that are moved, over all tiles.
         vertex: type of its vertices; empty if there are none.
         vertices: how many there are.
-        temporary_bytes: that the IPU needs meanwhile, over all tiles, in addition to the tensors.
+        temporary_bytes: the temporary bytes that the IPU needs meanwhile, over all tiles, in addition to the tensors.
     """
 
     kind: str

@@ -23,7 +23,7 @@ class CollectiveCost(NamedTuple):
     """Time and steps of a collective.
 
     Args:
-        seconds: on every IPU at the same time, without syncs.
+        seconds: the seconds on every IPU at the same time, without syncs.
         steps: exchanges that have to wait for each other, as each passes on what the last one brought.
     """
 

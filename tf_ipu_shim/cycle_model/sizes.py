@@ -22,10 +22,10 @@ class ElementwiseSizes(NamedTuple):
     """Elementwise work.
 
     Args:
-        elements: of the result.
+        elements: the elements of the result.
         operands: number of tensors that it combines.
         operation: as PopLibs calls it, in small letters.
-        dtype: that it computes in: of the operands, for a comparison.
+        dtype: the dtype in which it computes; that of the operands for a comparison.
         broadcast: elements of broadcast operands.
         form: how the smaller operand meets the other, see `vertices.elementwise`.
         row: elements of the repeated vector, or that meet the same element.
@@ -55,7 +55,7 @@ class ReduceSizes(NamedTuple):
         inputs: elements read.
         outputs: elements written.
         axes: lengths of axes, innermost first, reduced and kept in turn.
-        dtype: of the elements; a floating-point type of their size if empty.
+        dtype: the dtype of the elements; a floating-point type of their size if empty.
         adds: whether it is a sum.
     """
 
@@ -173,9 +173,9 @@ class UserOpStep(NamedTuple):
 
     Args:
         kind: `"compute"` or `"exchange"`.
-        cycles: of the slowest tile.
+        cycles: the cycles of the slowest tile.
         total: cycles of all tiles.
-        bytes: that an exchange moves.
+        bytes: the bytes that an exchange moves.
         received: bytes that the busiest tile receives.
         times: how often it runs.
     """

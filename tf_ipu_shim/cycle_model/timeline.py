@@ -36,7 +36,7 @@ class Timeline:
     """A program's timeline.
 
     Args:
-        cycles: from its begin to the end of its last IPU.
+        cycles: the cycles from its beginning to the end of its last IPU.
         busy: cycles in which each IPU does something, exchanges and syncs included.
     """
 

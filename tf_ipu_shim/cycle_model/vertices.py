@@ -253,7 +253,7 @@ def rearrange(chip: ChipSpec, size: int, element_bytes: int, channels: int) -> i
     """Returns the cycles of an element-by-element copy within a tile into another order.
 
     Args:
-        channels: of the operands together, which say how well elements are grouped.
+        channels: the channels of the operands together, which say how well elements are grouped.
 
     Source: poplin/ConvModel.cpp, lines 1306 to 1316 and 1464 to 1478.
     """

@@ -26,7 +26,7 @@ class Program:
         plan: its memory; None if it was not planned.
         run_log: where its runs are written down; nothing that is kept.
         details: what events tell of it; not kept either.
-        result_shapes: of its results, None for one that is not known; nor kept.
+        result_shapes: the shapes of its results, None for one that is not known; nor kept.
         user_op_calls: the calls of its users' Poplar ops, in the order in which they are built.
     """
 

@@ -212,7 +212,7 @@ class _Names:
 
 
 def _functions_of(node: node_def_pb2.NodeDef) -> Iterator[attr_value_pb2.NameAttrList]:
-    """Yields the functions that an op refers to, whatever its type."""
+    """Yields the functions that an op of any type refers to."""
     for attribute in sorted(node.attr):
         yield from op_types.functions_in(node.attr[attribute])
 

@@ -31,7 +31,7 @@ class EventDetails(NamedTuple):
 
     Args:
         tensor_map: JSON, on which tiles its arguments are.
-        info: JSON, to what each of its products belongs.
+        info: JSON: the pass (forward, backward, update) that each of its matmuls belongs to.
         graph_report: JSON, what it consists of, or the path of a file of it; empty where no one asks for it.
         execution_report: how long it runs, also.
     """

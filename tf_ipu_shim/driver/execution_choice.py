@@ -22,9 +22,9 @@ from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA
 from tf_ipu_shim.memory_model.computations.work import ProgramWork, Work
 
 HORIZON_SECONDS = 30.0
-"""How long a program is taken to run in a process: an epoch or a few of a small model."""
+"""The assumed time that a program runs in a process: a few epochs of a small model."""
 MOST_RUNS = 5000.0
-"""How often it is taken to run at most."""
+"""The largest assumed number of runs."""
 SHORT_SECONDS = 200e-6
 """A program that takes less time in mode `kernels` gains nothing from a second thread: waking one takes 20 to 60 us."""
 
@@ -40,7 +40,7 @@ class Costs:
         wide_element: the same of ops that return many.
         chunked_element: the same in chunks, of other ops.
         window: for an element that the gradient of a pooling reads.
-        product: for a multiplication or addition of matmuls.
+        product: whether it is a multiplication or addition of matmuls.
         even_product: the same of small ones that are not thin.
         square_product: the same of these that XLA runs on all cores.
         grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.

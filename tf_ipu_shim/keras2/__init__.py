@@ -1,7 +1,8 @@
 """Finds Keras 2 in the installed TensorFlow, whichever package contains it.
 
 TensorFlow 2.15 has it as `keras`, 2.21 as `tf_keras`; both also carry an older copy as `tensorflow.python.keras`. They
-are laid out alike below a root: `keras.src`, `tf_keras.src`, `tensorflow.python.keras`. Checked on 2.15.1 and 2.21.0.
+have the same modules below a root: `keras.src`, `tf_keras.src`, `tensorflow.python.keras`. Checked on 2.15.1 and
+2.21.0.
 """
 
 from __future__ import annotations

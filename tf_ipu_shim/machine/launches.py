@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 LAUNCH_SECONDS = 2.3e-3
-"""Of a run of TensorFlow: between SDK 2.6 and 3 in docs/reference/facts.md, section "Host traffic and syncs"."""
+"""The cost of a TensorFlow run: between SDK 2.6 and 3 in docs/reference/facts.md, section "Host traffic and syncs"."""
 LAUNCH_ERROR_FACTOR = 1.5
 """The real cost is expected between ours divided by this and ours times it."""
 DOMINATES = 0.5

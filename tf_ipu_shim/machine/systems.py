@@ -151,7 +151,7 @@ def named(text: str) -> System:
 
 
 def current() -> System:
-    """Returns the simulated system: `TF_IPU_SHIM_SYSTEM` as it is now, else the 16-IPU machine `ipu16`.
+    """Returns the simulated system: the current `TF_IPU_SHIM_SYSTEM`, or `ipu16` with 16 IPUs by default.
 
     The default has the device list of the server in Graphcore's documents, so a request for four IPUs gets id 24. It
     has the memory of the GC200, so programs for both generations fit.

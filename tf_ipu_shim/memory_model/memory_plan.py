@@ -58,7 +58,7 @@ class PlanDetails(NamedTuple):
     Args:
         blocks: what each IPU of the first replica runs.
         line_of: returns the user's line for an op.
-        tensors: that the program makes, where compute sets have names.
+        tensors: the tensors that the program makes, where compute sets have names.
         without_form: what XLA said of the XLA programs that it did not convert.
     """
 

@@ -67,7 +67,7 @@ class MemoryReport(ReportData):
 
 
 def memory_report() -> MemoryReport:
-    """Reports on this process as it is now: programs that were lowered, arenas, host transfers, exchanges.
+    """Reports on this process at present: lowered programs, arenas, host transfers, exchanges.
 
     Once the configuration is reset, the report is still that of the last one.
 

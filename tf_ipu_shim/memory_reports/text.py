@@ -21,7 +21,7 @@ from tf_ipu_shim.memory_reports.records import NOT_MODELLED, NOT_MODELLED_WITH_C
 
 WIDTH = 100
 TOP = 5
-"""How many of the largest allocations are shown, and of the fullest IPUs if there are many."""
+"""The number of largest allocations that are shown, and of fullest IPUs if there are many."""
 _MOST_ROWS = 8
 """IPUs that the first screen has a row for each; of more there are the fullest."""
 _CACHE = {"": "", "hit": "; from the executable cache", "miss": "; not in the executable cache before"}

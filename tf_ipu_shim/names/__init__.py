@@ -36,7 +36,7 @@ LAST_RESORT_PREFIXES = ("tensorflow.", "tensorflow_core", "keras.", "tf_keras.",
 
 
 class NamesFinder:
-    """An entry on `sys.meta_path`; hands names with its prefixes to a function of `names.finder`, loaded then."""
+    """An entry on `sys.meta_path`. It passes names with its prefixes to `names.finder`, which it then imports."""
 
     def __init__(self, prefixes, function):
         self.prefixes = prefixes

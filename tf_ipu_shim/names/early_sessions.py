@@ -28,7 +28,7 @@ def patch_session_init(construct: Callable[..., None]) -> Callable[..., None]:
 
 
 def _record_session(session: Any) -> None:
-    """Each run, and whatever else TensorFlow prepares for one, first tells the session of the graph's new ops."""
+    """Each run, and each preparation of one, first extends the session by the graph's new ops."""
     from tf_ipu_shim.tf_private import sessions
 
     reference = weakref.ref(session)

@@ -69,7 +69,7 @@ def _table_status(module: str, name: str) -> EmulationStatus:
 
 
 def unsupported_module_reason(module: str) -> str:
-    """Why one of Graphcore's modules cannot be had; empty if it can."""
+    """Why a Graphcore module is not supported; empty if it is."""
     if emulated_table.is_used():
         return "" if is_module(module) else emulated_table.table().absent.get(module) or f"No module named {module!r}"
     imported = _import_or_none(module)

@@ -26,7 +26,7 @@ Row = Mapping[str, Any]
 
 
 def is_used() -> bool:
-    """Whether the table answers: where TensorFlow is not loaded, and no SDK is chosen, as that changes the names.
+    """Whether the table can be used: TensorFlow is not loaded, and no SDK is chosen, which would change the names.
 
     Example:
         >>> import tensorflow

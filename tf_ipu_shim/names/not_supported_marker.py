@@ -50,7 +50,7 @@ def not_supported(reason: str, error: type[NotImplementedError] = UnsupportedErr
 
 
 def refusal_of(target: Any) -> str | None:
-    """Why every call of a thing fails; None if one can succeed.
+    """Returns why every call of a name fails; None if a call can succeed.
 
     A class is refused, too, where all its public methods are.
 

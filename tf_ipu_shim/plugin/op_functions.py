@@ -6,7 +6,7 @@ import types
 from typing import Any
 
 FILE = f"{__file__}: made by TensorFlow"
-"""Where their code says it is from, instead of the `<string>` that a script of `python -c` is from as well."""
+"""The file name in their code objects. `<string>` would be confused with a `python -c` script."""
 
 
 def load_op_functions(path: str) -> Any:

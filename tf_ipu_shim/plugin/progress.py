@@ -46,7 +46,7 @@ class BuildProgress:
         self._outcome = f"{self._subject} is built: {path}"
 
     def bar(self) -> str:
-        """Returns the bar as it is now, as wide as the terminal allows."""
+        """Returns the current bar, as wide as the terminal."""
         seconds = time.monotonic() - self._started
         part = min(seconds / self._expected, 0.99)
         # A compiler tells of its files only at its end: until then the time says how far it is.

@@ -68,7 +68,7 @@ class Bridge:
     """The loaded library.
 
     Args:
-        path: of `libtf_ipu_poplar.so`.
+        path: the path of `libtf_ipu_poplar.so`.
     """
 
     def __init__(self, path: str) -> None:

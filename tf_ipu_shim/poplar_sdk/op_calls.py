@@ -12,8 +12,8 @@ class OpCall(NamedTuple):
     Args:
         target: words: IPU or IPU_MODEL, the chip's version, its tiles that compute, the program; empty for a GC200.
         gradient_size: how many of the inputs are gradients of outputs; 0 for an op that is no gradient.
-        partial_derivative: of a gradient that is built by itself, the index of its input.
-        name: of the op, which its functions get as their debug prefix.
+        partial_derivative: the partial derivative of a gradient that is built by itself, the index of its input.
+        name: the name of the op, which its functions get as their debug prefix.
         inputs: described by `describe_tensor`.
     """
 

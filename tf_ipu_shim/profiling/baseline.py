@@ -26,7 +26,7 @@ class Figures(NamedTuple):
     """The memory of one program on one IPU.
 
     Args:
-        peak_bytes: at the largest step, what stays included.
+        peak_bytes: the bytes at the largest step, always-live memory included.
         owners: bytes at that step by owner, such as `weight dense/kernel:0`; their sum is `peak_bytes`.
     """
 

@@ -21,7 +21,7 @@ class ScheduledStep(NamedTuple):
     """A step of a mini-batch on one IPU.
 
     Args:
-        slot: of the first mini-batch.
+        slot: the slot of the first mini-batch.
         begin: cycles from the beginning of the slot.
     """
 

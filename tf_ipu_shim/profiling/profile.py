@@ -19,7 +19,7 @@ class IpuRow(NamedTuple):
         categories: bytes at that step by category, as JSON.
         remote: bytes in remote memory by category, as JSON.
         tile_bytes: bytes on each tile at that step, as JSON.
-        busy_cycles: in which it does something, in a run.
+        busy_cycles: the cycles of a run in which it is active.
     """
 
     ipu: int
@@ -37,7 +37,7 @@ class VariableRow(NamedTuple):
     """A tensor in the memory of an IPU.
 
     Args:
-        name: of the variable, or of the op that makes it.
+        name: the name of the variable, or of the op that makes it.
         kind: one of `machine.memory.CATEGORIES`.
         always: whether it is there at every step.
         first: number of the liveness step at which it comes into being.
@@ -60,7 +60,7 @@ class LivenessRow(NamedTuple):
 
     Args:
         step: its number, from 0 on each IPU.
-        bytes: that are not always there, at this step.
+        bytes: the bytes that are not always there, at this step.
         program: the id of the `ProgramRow` of the step; -1 for what takes no cycles.
     """
 
@@ -78,13 +78,13 @@ class ProgramRow(NamedTuple):
         id: its number, in the order in which they begin.
         parent: the id of the node that it is in; -1 for the outermost.
         kind: as in `cycle_model.Entry`.
-        name: of the op, compute set or copy.
+        name: the name of the op, compute set or copy.
         line: the user's line; None if it is not known.
         start: cycle in the first run of what it is in.
-        cycles: of one run, all iterations of a loop together.
+        cycles: the cycles of one run, all iterations of a loop together.
         times: iterations of a loop; 1 for all else.
         exact: whether the number of iterations is known.
-        temporary_bytes: of the library call, over all tiles, in no other figure.
+        temporary_bytes: the temporary bytes of the library call, over all tiles, in no other figure.
         compute_set: the id of its compute set; -1 for what is none.
         computation: kind of computation, which `error_factors` of the file is by.
         moves: bytes of each copy between IPUs or with the host, as JSON: `[[bytes, IPU, IPU]]`, with -1 for the host;
@@ -132,7 +132,7 @@ class ExchangeRow(NamedTuple):
     """The bytes exchanged between two IPUs.
 
     Args:
-        bytes: in a run, those of a loop's body once.
+        bytes: the bytes of a run; those of a loop's body count once.
     """
 
     source: int

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from tf_ipu_shim.machine.environment import engine_options
 
 DIRECTORY_VARIABLE = "TF_IPU_SHIM_PROFILE_DIR"
-"""A directory that gets whole profiles too, whatever a script's engine options say: `tf-ipu run --profile` sets it."""
+"""A second directory for whole profiles, independent of engine options: `tf-ipu run --profile` sets it."""
 DEFAULT_RUNS = 2
 """Runs of a program that are written down unless the options say otherwise, as Poplar does."""
 

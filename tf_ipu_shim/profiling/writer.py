@@ -20,7 +20,7 @@ FILE = "profile.pop"
 """The name that scripts open; what is in it is SQLite, not Poplar's own format."""
 SUMMARY = "framework.json"
 RUNS = "runs.txt"
-"""Where the plugin writes a line for each run: microseconds of its start and its end since 1970."""
+"""The file in which the plugin writes a line for each run: its start and end in microseconds since 1970."""
 PREFIX = "tf_report__"
 _APPLICATION_ID = 0x49505550  # "IPUP", so that `file` tells such a file from other databases
 _TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}

@@ -1,7 +1,7 @@
 """Reads and writes compiled-application files: ZIP archives of data that nothing executes.
 
-`executable.pb` is a `PoplarExecutableProto`, `weights/<n>` the bytes of a tensor as it lies in memory, row by row. All
-members are stored as they are: what is not stored so, or is longer than its tensor, is refused unread.
+`executable.pb` is a `PoplarExecutableProto`, `weights/<n>` the row-major bytes of a tensor. No member is compressed. A
+compressed member, or one longer than its tensor, is refused unread.
 """
 
 from __future__ import annotations

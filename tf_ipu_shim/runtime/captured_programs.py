@@ -1,7 +1,7 @@
 """Captures a script's programs for `tf-ipu fit` in a dry run, in which nothing computes.
 
-Meanwhile programs are compiled and not run, as under `DeviceConnectionType.PRE_COMPILE`, whatever the script
-configures. None is refused for its memory, and each is kept with the inputs of its plan.
+Programs are compiled but not run, as under `DeviceConnectionType.PRE_COMPILE`, even if the script configures another
+type. None is refused for its memory, and each is kept with the inputs of its plan.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _applications: dict[int, IpuDevice] = {}
 def configure(options: Any) -> None:
     """Creates this process's TensorFlow devices, and attaches them if the connection type says so.
 
-    An equal configuration that is active already stays as it is.
+    If an equal configuration is active, nothing changes.
 
     Source: `tensorflow.compiler.plugin.poplar` (C++ driver), docs/reference/facts.md, section "Choosing and attaching
         devices".
@@ -112,7 +112,7 @@ def applications() -> tuple[IpuDevice, ...]:
 def get(ordinal: int = 0, attach: bool = True) -> IpuDevice:
     """Returns a TensorFlow device, attached unless it never attaches.
 
-    When nothing is configured, `/device:IPU:0` is made with a single IPU.
+    Without a configuration, `/device:IPU:0` is created with a single IPU.
     """
     if ordinal in _applications:
         return _applications[ordinal]  # attached for as long as it is there

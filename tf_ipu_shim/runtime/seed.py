@@ -22,7 +22,7 @@ class SeedState:
     """The seed of one device.
 
     Args:
-        seed: as it was set; None if it never was.
+        seed: the seed that was set; None if none was.
         generation: how many times it was set.
         identical_replicas: whether replicas draw the same numbers.
     """

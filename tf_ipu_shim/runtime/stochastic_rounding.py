@@ -15,9 +15,9 @@ class Rounding(enum.IntFlag):
 
     STOCHASTIC = 1
     SAME_FOR_SAME = 2
-    """Replicas round what they have in common alike."""
+    """Replicas round shared values in the same way."""
     COMMON_ONLY = 4
-    """Where a program has several replicas, only what these have in common is rounded stochastically."""
+    """In a program with several replicas, only the values that these share are rounded stochastically."""
 
 
 def rounding(options: Any, engine: Mapping[str, str]) -> Rounding:

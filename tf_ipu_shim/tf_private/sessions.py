@@ -39,7 +39,7 @@ def restart(a_session: session.BaseSession) -> None:
 
 
 def before_preparing(a_session: session.BaseSession, first: Callable[[], None]) -> None:
-    """Has whatever a session prepares for a run begin with `first`, until `as_stock`."""
+    """Calls `first` before each preparation of a run in a session, until `as_stock` is called."""
     a_session._extend_graph = first
 
 

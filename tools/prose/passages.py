@@ -14,7 +14,7 @@ class Passage(NamedTuple):
     Args:
         path: the file.
         line: where the passage begins, from 1.
-        text: in one line.
+        text: the text in one line.
     """
 
     path: pathlib.Path

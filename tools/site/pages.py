@@ -38,7 +38,7 @@ LESS_IN_SEARCH = {
     "architecture.md": 0.3,
     **{index: 0.2 for index, _ in SECTIONS.values()},
 }
-"""Page, or folder of pages, with many words, few of them what somebody looks for -> factor of its scores."""
+"""Page, or folder of pages, with many words that few readers search for -> factor of its scores."""
 _LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)

@@ -68,7 +68,7 @@ def found(processes: int, seed: int = 1) -> Iterator[str]:
 
     Args:
         processes: how many.
-        seed: of the moments and signals.
+        seed: the seed of the moments and signals.
 
     Yields:
         Returns the fault of a process, or an empty string if it ended as it should.

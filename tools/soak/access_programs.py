@@ -30,7 +30,7 @@ class Function:
 
     Args:
         kind: where some accesses stand: `cond`, `loop`, `call`, `mixed` for all of these, or `top` for none.
-        seed: of its structure.
+        seed: the seed of its structure.
     """
 
     def __init__(self, kind: str, seed: int) -> None:
@@ -120,7 +120,7 @@ def ran(compile: Callable[..., Any], function: Callable[..., Any], optimizes: bo
 
     Args:
         compile: makes ops of the function.
-        function: of a vector of three.
+        function: a function of a vector of three.
         optimizes: whether TensorFlow's session optimizes the graph.
     """
     config = v1.ConfigProto()
@@ -137,7 +137,7 @@ def difference(function: Callable[..., Any], modes: Sequence[str] = _MODES, opti
     """Describes where a function differs from stock's; empty if nowhere.
 
     Args:
-        function: of a vector of three.
+        function: a function of a vector of three.
         modes: execution modes, how it runs on the host.
         optimizes: whether stock TensorFlow's session optimizes the graph.
     """

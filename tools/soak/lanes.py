@@ -28,7 +28,7 @@ class Piece:
 
     Args:
         part: the part's name.
-        arguments: of the process, behind the user's.
+        arguments: arguments of the process, after the user's.
     """
 
     part: str
@@ -39,7 +39,7 @@ def pieces(names: Sequence[str], options: argparse.Namespace) -> Iterator[Piece]
     """Yields the pieces to run: the long ones that cannot be cut first.
 
     Args:
-        names: of parts.
+        names: the names of parts.
         options: the command line.
     """
     for name in (name for name in parts.PARTS if name in names):

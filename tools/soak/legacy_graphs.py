@@ -57,7 +57,7 @@ class Net:
     """A random function of a boolean and a vector of three; it is the same each time it is built.
 
     Args:
-        seed: of its structure.
+        seed: the seed of its structure.
         variables: returns the variable of a name.
         repeat: repeats a function of a value so often; `tf.while_loop` if there is none.
     """
@@ -173,7 +173,7 @@ def _ran(seed: int, where: str) -> dict[str, Any]:
     """Values by name after two runs of a net, those of variables too.
 
     Args:
-        seed: of the net.
+        seed: the seed of the net.
         where: on an `ipu`, by stock `xla`, in a stock `session`, or in a stock `function`, which does each effect once.
     """
     import tensorflow as tf

@@ -35,7 +35,7 @@ class Found:
     """The outcome of a part, or of a piece of one.
 
     Args:
-        count: of the things that it looked at.
+        count: the number of things that it looked at.
         things: what these are.
         wrong: what was wrong with them.
         told: figures for a reader.

@@ -212,7 +212,7 @@ def beside_reconfiguration(runs: int, threads: int = 4) -> str:
     """Has threads run programs while another one configures again.
 
     Args:
-        runs: of each thread.
+        runs: the runs of each thread.
         threads: how many run.
 
     Returns:

@@ -19,7 +19,7 @@ def append(path: pathlib.Path, found: Mapping[str, Found], command: str) -> None
     Args:
         path: the file.
         found: what was found by part.
-        command: that was run.
+        command: the command that was run.
     """
     is_new = not path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ def found(kind: str, calls: int) -> Iterator[str]:
 
     Args:
         kind: a key of `KINDS`.
-        calls: of all threads.
+        calls: the calls of all threads.
 
     Yields:
         For each call what is wrong; empty if nothing is.

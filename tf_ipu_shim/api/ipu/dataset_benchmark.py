@@ -37,7 +37,7 @@ def dataset_benchmark(
         elements_per_epochs: elements taken in each.
         print_stats: whether to print a line for each epoch.
         apply_debug_options: recorded; the dataset's options always count here.
-        do_memcpy: whether each element is copied, as it is on its way to the IPU.
+        do_memcpy: whether each element is copied, as a transfer to the IPU would do.
         apply_options: the name of `apply_debug_options` on TensorFlow 1; recorded.
 
     Returns:

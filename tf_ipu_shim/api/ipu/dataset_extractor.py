@@ -83,7 +83,7 @@ def export_variables(
 
     Args:
         variables: resource variables.
-        names: for each its name in the file; its own when left out. SDKs up to 2.3 have the file here.
+        names: the name in the file for each; by default its own. SDKs up to 2.3 have the file here.
         filename: the file.
         metadata: must be left out: it is for Graphcore's tools.
         print_stats: whether a line says how much was written.
@@ -151,7 +151,7 @@ def import_variables(
         print_stats: whether a line says how many were read.
 
     Returns:
-        In graph mode an operation that assigns the values; None when run eagerly, as it is done then.
+        In graph mode an operation that assigns the values. In eager mode they are assigned already, and it is None.
 
     Raises:
         ValueError: a file is none of these, a value has another shape or dtype, or a variable is in no file.

@@ -62,9 +62,9 @@ class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
 
         Args:
             session_config: a `tf.compat.v1.ConfigProto`, which is told of the other workers.
-            cluster_spec: of all workers.
-            task_type: of this one.
-            task_id: of this one.
+            cluster_spec: the cluster spec of all workers.
+            task_type: the type of this worker.
+            task_id: the id of this worker.
         """
         if cluster_spec and not isinstance(self.extended, cluster_strategy.ClusterExtended):
             resolver = SimpleClusterResolver(cluster_spec, task_type=task_type, task_id=task_id, rpc_layer="grpc")
@@ -79,7 +79,7 @@ class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
 
     Args:
         container_strategy: the strategy.
-        cluster_resolver: which worker of which cluster this is; None for the job of this process.
+        cluster_resolver: names the cluster, and the worker that this process is; None for the job of this process.
         ipu_device: where functions run.
         variables_on_host: whether variables live on the host instead of the IPU.
 

@@ -38,8 +38,8 @@ def export_single_step(
     Args:
         predict_step: the model; runs on an IPU.
         export_dir: where the SavedModel goes: a directory that is empty or not there.
-        iterations: of the loop in Graphcore's executable, which trades latency for throughput; stored in the file. Here
-            a request is computed when it arrives.
+        iterations: the iterations of the loop in Graphcore's executable, which trades latency for throughput; stored in
+            the file. Here a request is computed when it arrives.
         predict_step_signature: a `tf.TensorSpec` for each argument of `predict_step`.
         input_dataset: a `tf.data.Dataset` whose elements are requests.
         output_names: names of the outputs; `output_0` and so on when left out.
@@ -111,7 +111,7 @@ def export_pipeline(
         device_mapping: the IPU of each stage; stage i on IPU i when left out.
         pipeline_schedule: a `PipelineSchedule`; checked, no effect.
         poplar_options: a `PipelineStageOptions` for each stage; checked, no effect.
-        name: of the pipeline; ops of the model have it in their names.
+        name: the name of the pipeline; ops of the model have it in their names.
         predict_step_signature: a `tf.TensorSpec` for each argument of the first stage, or for each that a request
             brings.
         input_dataset: a `tf.data.Dataset` whose elements are requests.

@@ -24,7 +24,7 @@ def tensor_memory_use(tensor: Any) -> int:
     """Bytes of a tensor.
 
     Args:
-        tensor: of static shape; others count as nothing.
+        tensor: a tensor of static shape; others count as nothing.
 
     Source: `tensorflow.python.ipu.sharding_utils.tensor_memory_use`.
 
@@ -58,7 +58,7 @@ def set_ipu_shard(op: Any, index: int) -> None:
 
     Args:
         op: the operation.
-        index: of the shard's IPU.
+        index: the index of the shard's IPU.
 
     Source: `tensorflow.python.ipu.sharding_utils.set_ipu_shard`.
 
@@ -148,7 +148,7 @@ def cut(path: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], in
         path: as returned by `ops_between`.
         edges: where it may be cut.
         parts: their number.
-        cost: of an op.
+        cost: the cost of an op.
 
     Returns:
         The part of each op, from 0.
@@ -182,7 +182,7 @@ def best_ends(costs: list[int], parts: int) -> list[int]:
         parts: how many; no more than numbers.
 
     Returns:
-        Where each part but the first begins.
+        The beginning of each part after the first.
     """
     total = [0]
     for cost in costs:
@@ -210,7 +210,7 @@ def mark(parts: dict[Any, int], operations: Iterable[Any]) -> None:
     """Annotates the ops of parts, and the ops that only feed them, with the part's shard.
 
     Args:
-        parts: of ops.
+        parts: the parts of ops.
         operations: those that may be marked.
     """
     allowed = set(operations)

@@ -1,1 +1,1 @@
-"""How commands print their results: formats, colours, widths."""
+"""Prints the results of commands: formats, colours, widths."""

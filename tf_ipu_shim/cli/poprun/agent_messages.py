@@ -14,9 +14,10 @@ class Greeting:
     """The facts that an agent reports about its host.
 
     Args:
-        version: of the package.
+        version: the version of the package.
         address: `host:port` where the instance can listen.
-        first_device: which of the devices of an instance's size the first instance there takes; None if too few.
+        first_device: the index of the first instance's device there, among devices of an instance's size; None if too
+            few.
     """
 
     version: str

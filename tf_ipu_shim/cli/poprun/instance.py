@@ -105,7 +105,7 @@ class Agent:
     Args:
         remote_shell: the command that runs another on a host, such as `ssh -o BatchMode=yes`.
         host: its last word.
-        ipus: of an instance.
+        ipus: the IPUs of an instance.
         instances: how many there will be on that host.
     """
 

@@ -59,7 +59,7 @@ class _Place:
         remote: the agent of another host; None on this one.
         address: where it listens.
         local_index: its number among those of its host.
-        first_device: which of the devices of an instance's size the first instance of that host has.
+        first_device: the index of the device of that host's first instance, among devices of an instance's size.
     """
 
     remote: instance.Agent | None

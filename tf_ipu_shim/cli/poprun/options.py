@@ -215,7 +215,7 @@ def instance_environment(
     """Returns the variables that the instances of a host have in common, besides those of the host.
 
     Args:
-        first_device: which of the devices of an instance's size the first instance of the host has.
+        first_device: the index of the device of the host's first instance, among devices of an instance's size.
     """
     variables = {}
     if not sets_log_level(arguments, environment):
@@ -265,7 +265,7 @@ def instance_topology(arguments: argparse.Namespace, places: Sequence[tuple[str,
     """Returns a table of the replicas and IPUs of each instance.
 
     Args:
-        places: of each instance its address, and which of the devices of its size it has.
+        places: for each instance, its address and the index of its device among devices of its size.
     """
     replicas = arguments.num_replicas // arguments.num_instances
     devices = systems.current().devices_with(instance_ipus(arguments))

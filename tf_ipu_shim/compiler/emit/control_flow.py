@@ -19,7 +19,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2, node_def_pb2, types_pb
 Emit = Callable[[str, Placement, Mapping[str, Shard], bool], "tuple[str, list[Shard | None]]"]
 _LONG = types_pb2.DT_INT64
 CHUNK_COUNTERS = 2
-"""How many loop variables a loop over chunks has in front of those of its loop."""
+"""The number of loop variables that a loop over chunks adds before those of its loop."""
 
 
 def emit_functions(

@@ -36,9 +36,9 @@ class Emitter:
     """Emits a program's functions, including those of sharded loops and branches.
 
     Args:
-        device: of the IPU ops, such as `/device:IPU:0`.
+        device: the device of the IPU ops, such as `/device:IPU:0`.
         constant_arguments: asks TensorFlow's analysis.
-        replica: for which replica, whose shards become chips of the device. The only one when left out.
+        replica: the replica whose shards become chips of the device. The only one when left out.
         programs: the XLA programs of all replicas by their content: what is the same is compiled once.
         plans: whether loops that run in chunks are emitted for the memory plan besides, with one iteration after the
             other as on a real IPU.
@@ -47,7 +47,8 @@ class Emitter:
         fed: names of traced functions that take elements from the host.
         compiled: traced function and FunctionDef of each XLA program.
         planned: the program emitted only for the memory plan; None if there is none.
-        chunked_loops: for the function that runs a chunk, the loop to plan instead; None if none is planned.
+        chunked_loops: for the function that runs a chunk, the loop to plan instead; None if none is
+            planned.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class FoldedOps:
 
     Args:
         function: one of a program's, as XLA compiles it.
-        constant_indices: of its arguments that are constants where it is called.
+        constant_indices: the indices of its arguments that are constants where it is called.
     """
 
     def __init__(self, function: function_pb2.FunctionDef, constant_indices: Collection[int] = ()) -> None:

@@ -103,7 +103,7 @@ class FunctionGraph:
         traced: the traced function that a pass made it of; itself when left out.
 
     Attributes:
-        nodes: in topological order, otherwise in that of `protos`.
+        nodes: the nodes in topological order, otherwise in that of `protos`.
         ops: types of all its ops, also of those that nothing needs.
         annotations: what ops are marked for, by their name, also those that nothing needs.
         control_returns: nodes that must run although no result needs them.

@@ -16,7 +16,7 @@ AS_WRITTEN = config_pb2.ConfigProto(
         rewrite_options=rewriter_config_pb2.RewriterConfig(disable_meta_optimizer=True)
     )
 ).SerializeToString()
-"""The `config_proto` of a call that has TensorFlow run a function as it is, instead of rewriting it first."""
+"""The `config_proto` of a call that makes TensorFlow run a function unchanged, instead of rewriting it first."""
 _serial = itertools.count()
 
 

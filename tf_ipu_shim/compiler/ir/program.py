@@ -100,7 +100,8 @@ class LoweredProgram:
             runs iterations one by one. None if there is no such function.
         planned_functions: the functions of these loops, which never run.
         planned_clusters: the XLA programs of these loops.
-        result_shapes: of what it returns, None for one that its shapes do not tell; known once its memory is planned.
+        result_shapes: the shapes of its results, None for one that its shapes do not tell; known once its memory is
+            planned.
         enqueues: how often one run enqueues to each outfeed, by its feed id.
         traced: for each function that a pass made, and that XLA programs run, the traced function it was made of.
     """

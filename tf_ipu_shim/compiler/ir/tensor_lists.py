@@ -18,9 +18,9 @@ class ListContents(NamedTuple):
     """Element count, dtype and element shape of a TensorList.
 
     Args:
-        capacity: for so many elements; None if that is not known.
+        capacity: the number of elements that fit; None if it is not known.
         type: `DataType` of an element.
-        shape: of an element; None if it is not known.
+        shape: the shape of an element; None if it is not known.
     """
 
     capacity: int | None

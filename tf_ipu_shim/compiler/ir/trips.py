@@ -9,7 +9,7 @@ class Limit(NamedTuple):
     """A loop condition `counter < limit`, with a counter that increases by one.
 
     Args:
-        limit: the number of the one that it is compared with, which stays as it is; -1 for a constant.
+        limit: the index of the loop variable that it is compared with, which does not change; -1 for a constant.
         type: the `DataType` of both.
     """
 

@@ -28,8 +28,7 @@ _BOTH_GRADIENTS = "_MklNativeConv2DBackpropFilterWithBias"
 def fuse_biases(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
     """Fuses biases into the ops that produce their operands, and also their gradients.
 
-    A fused op has the name of the bias's op. An op that somebody else takes, or waits for, stays by
-    itself.
+    A fused op has the name of the bias op. An op with other consumers or control outputs is not fused.
     """
     if not enabled() or not any(node.op in ("BiasAdd", _BIAS_GRADIENT) for node in function.node_def):
         return {}

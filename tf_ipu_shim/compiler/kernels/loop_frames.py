@@ -3,10 +3,10 @@
 TensorFlow does that too when it makes a function ready to run (`_lower_using_switch_merge`). It puts an `Identity` on
 each of a loop's values three times, which run in each iteration, and keeps values that nothing needs.
 
-A value that the body passes on as it is enters the frame once. Every other one is merged with that of the iteration
-before and switched: into the body, or out of the frame. Ops after the branch of a switch that was not taken are dead:
-they do not run. So an op of the body that no switch leads to waits for one. An iteration begins when the ops that the
-one before must run have run: that is how side effects follow each other.
+A value that the body returns unchanged enters the frame once. Every other value is merged with that of the previous
+iteration and switched: into the body, or out of the frame. Ops after the branch of a switch that was not taken are
+dead: they do not run. So an op of the body that no switch leads to waits for one. An iteration begins when the ops that
+the one before must run have run: that is how side effects follow each other.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class _SumWriter:
     """Writes the ops that replace one accumulation op.
 
     Args:
-        index: of the first loop variable that is free.
+        index: the index of the first loop variable that is free.
 
     Attributes:
         nodes: the ops; the last one has the name of the one that they replace.

@@ -18,7 +18,7 @@ class LoopVariable(NamedTuple):
     """A loop variable that starts at zero.
 
     Args:
-        name: of the loop variable, in condition and body.
+        name: the name of the loop variable, in condition and body.
         kind: its `DataType`.
     """
 

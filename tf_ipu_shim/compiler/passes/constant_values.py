@@ -35,7 +35,7 @@ class ConstantValues:
     """Finds the constant tensors of a program.
 
     Args:
-        functions: the program, as it is while tensors are asked for.
+        functions: the program, unchanged while tensors are looked up.
     """
 
     def __init__(self, functions: Functions) -> None:

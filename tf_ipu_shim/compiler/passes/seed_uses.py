@@ -28,7 +28,7 @@ class SeedUses:
     """The inputs of ops, and the results of functions, from which seeds are computed.
 
     Args:
-        functions: the program, as it is when this is made.
+        functions: the program when this object is created.
     """
 
     def __init__(self, functions: Functions) -> None:

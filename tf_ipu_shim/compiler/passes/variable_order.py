@@ -1,7 +1,7 @@
 """Adds control dependencies that keep reads and writes of a variable in script order.
 
-XLA takes an op that calls a function as soon as it has its inputs, whatever the function reads. In graphs of TensorFlow
-1 it then reads what a loop before it was to write first.
+XLA schedules an op that calls a function as soon as its inputs are ready, even if the function reads variables. In
+graphs of TensorFlow 1 it could then read a variable before an earlier loop writes it.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Replica:
         count: how many there are.
         group: tells the collectives of this program from those of others.
         chips: the chip of each shard of this replica; in their own order when left out.
-        share: which part of the replicas of a job this instance has.
+        share: the part of the replicas of a job this instance has.
     """
 
     index: int = 0

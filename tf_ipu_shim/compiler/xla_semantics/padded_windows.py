@@ -1,7 +1,7 @@
 """Builds convolutions for XLA that leave padding out, as oneDNN's kernels do.
 
-XLA multiplies the zeros of the padding, and those between strides, with the elements of the other operand. With NaN
-and infinity the product is NaN. For such elements, signs and counts of the products give the result.
+XLA multiplies the zeros of the padding, and those between strides, with the elements of the other operand. With NaN and
+infinity the product is NaN. For such elements, the result is computed from signs and counts of the products.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class Argument:
 
     Args:
         effect: one of `machine.environment.effects.EFFECTS`.
-        default: of an argument that is only recorded: with this value it is as if it were not given.
+        default: the default of an argument that is only recorded: with this value it is as if it were not given.
     """
 
     effect: str
@@ -28,8 +28,8 @@ class Call:
     """A call, or several calls with the same arguments.
 
     Args:
-        heading: of the section in `docs/reference/options/options.md`.
-        arguments: by name. Left out are those that are the computation itself, such as a layer's size.
+        heading: the heading of the section in `docs/reference/options/options.md`.
+        arguments: the arguments by name. Left out are those that are the computation itself, such as a layer's size.
     """
 
     heading: str

@@ -19,7 +19,7 @@ class Option:
         annotation: the type, if it is not the default's own.
         effect: what it changes here, one of `machine.environment.effects.EFFECTS`.
         since: the first SDK that has it.
-        older: for older SDKs, up to which one, with which type and which default.
+        older: for older SDKs: the last release, the type and the default.
     """
 
     path: str

@@ -23,7 +23,7 @@ class RuntimeContext:
     """The handle of a started engine: its name, signature and start tensor.
 
     Args:
-        name: of the engine.
+        name: the name of the engine.
         executable_file: the application's file.
         executable_proto: its `PoplarExecutableProto`.
         start_output: the tensor that says that the engine was started.
@@ -79,9 +79,9 @@ def embedded_runtime_start(
             value is known.
         inputs: the application's inputs: a list of tensors in the order of the signature, or a dictionary by their
             names, `"XLA_Args/<variable>"`.
-        name: of the engine. One name is one engine in the process.
-        timeout: in microseconds: how long batches wait in a replicated application for others behind them before
-            made-up ones push them on; 5000 when left out.
+        name: the name of the engine. One name is one engine in the process.
+        timeout: how many microseconds a replicated application waits for further batches before it runs with
+            synthetic ones; 5000 by default.
 
     Returns:
         What `embedded_runtime_call` takes.
@@ -141,7 +141,7 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
 
     Args:
         inputs: a tensor for each of the signature's `streamed_inputs`: one element of each infeed.
-        context: of the engine.
+        context: the context of the engine.
 
     Returns:
         A list of tensors, one for each of the signature's `streamed_outputs`; an operation if there are none.
@@ -202,7 +202,7 @@ def embedded_runtime_start_and_call(
         executable_file: as for `embedded_runtime_start`.
         startup_inputs: `inputs` of `embedded_runtime_start`.
         call_inputs: `inputs` of `embedded_runtime_call`.
-        name: of the engine.
+        name: the name of the engine.
 
     Returns:
         As `embedded_runtime_call`.

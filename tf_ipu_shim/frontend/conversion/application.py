@@ -36,7 +36,7 @@ class ApplicationSettings:
     """The target system and output path of an application.
 
     Args:
-        timeout_us: of its engine, in microseconds, see `embedded_runtime_start`.
+        timeout_us: the timeout of its engine, in microseconds, see `embedded_runtime_start`.
         matmul_amp: see `IpuConversionParams`, for this and the next three.
     """
 

@@ -16,7 +16,7 @@ class StagePart:
     """One stage: its input tensors, nodes and output tensors, by their names in the graph.
 
     Args:
-        nodes: that it computes, with the constants that they need.
+        nodes: the nodes that it computes, with the constants that they need.
         inputs: its arguments, in order.
         outputs: its results, in order.
     """
@@ -115,7 +115,7 @@ def _external_inputs(nodes: Mapping[str, Any], inside: set[str]) -> list[str]:
 def _read_tensors(
     nodes: Mapping[str, Any], inside: set[str], needs: Sequence[Sequence[str]], outputs: Sequence[str]
 ) -> list[str]:
-    """Returns the tensors of some nodes that anybody else reads, in the graph's order."""
+    """Returns the tensors of some nodes that other nodes read, in the graph's order."""
     read = {*outputs, *(tensor for need in needs for tensor in need)}
     position_of = {name: position for position, name in enumerate(nodes)}
     mine = [tensor for tensor in read if graph_nodes.node_name(tensor) in inside]

@@ -113,7 +113,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
     def deleter(self) -> Any:
         """The operation that frees the dataset's resources. The `initializer` starts it again.
 
-        Where it was not started before, in a session, the operation raises `NotFoundError`.
+        In a session, the operation raises `NotFoundError` if the queue has not been started.
 
         Raises:
             RuntimeError: the queue was made from a spec.
@@ -226,8 +226,8 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 def element_arguments(element: Any) -> tuple[list[Any], dict[str, Any]]:
     """Splits an element into positional and keyword arguments of a function.
 
-    A tuple is passed by position and a dict by keyword, also if a tuple contains only a dict. Anything else is passed
-    as it is, and so is a dict whose keys are not strings.
+    A tuple is passed by position and a dict by keyword, also if a tuple contains only a dict. Any other value is passed
+    unchanged, as is a dict whose keys are not strings.
     """
     if isinstance(element, tuple) and len(element) == 1 and isinstance(element[0], dict):
         element = element[0]

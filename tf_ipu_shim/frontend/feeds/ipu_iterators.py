@@ -51,7 +51,7 @@ class IPUIterator(iterator_ops.OwnedIterator):
 
     Args:
         dataset: a `tf.data.Dataset` whose elements have fully defined shapes.
-        infeed_spec: of another iterator, with `element_spec`, instead of a dataset.
+        infeed_spec: the structure of another iterator, with `element_spec`, instead of a dataset.
         element_spec: the structure of the elements.
         **kwargs: `device_ordinal` and `prefetch_depth`, as `IPUInfeedQueue` has them.
 
@@ -133,7 +133,7 @@ class IteratorQueue:
     """The infeed queue of an `IPUIterator`.
 
     Args:
-        handle: of TensorFlow's iterator.
+        handle: the handle of TensorFlow's iterator.
     """
 
     def __init__(self, handle: Any, dataset: Any) -> None:

@@ -228,8 +228,8 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         """Dequeues results for training and evaluation; raises an error without any.
 
         Args:
-            iterations: of the run that has sent it.
-            replicas: of the same.
+            iterations: the iterations of the run that has sent it.
+            replicas: the replicas of the same program.
 
         Returns:
             The structure that was enqueued; zeros where `TF_POPLAR_FLAGS` makes outfeeds synthetic.

@@ -212,7 +212,7 @@ class GradientAccumulator:
     Args:
         count: mini-batches to an update.
         method: how they are reduced.
-        dtype: of the accumulators; see `resolve_accumulator_dtype`.
+        dtype: the dtype of the accumulators; see `resolve_accumulator_dtype`.
         offload: whether optimizer state is in remote memory; None if the script left it open.
         sharding: whether replicas each have a part of it. For the memory model, both.
 
@@ -286,7 +286,7 @@ class GradientAccumulator:
         Args:
             grads_and_vars: pairs of gradient and variable; a gradient may be None.
             total_scale: a number or scalar by which the sum before is multiplied.
-            gradient_scale: one for the new gradients; None leaves them as they are.
+            gradient_scale: a factor for the new gradients; None leaves them unchanged.
 
         Returns:
             Pairs of sum, in the accumulators' type, and variable.

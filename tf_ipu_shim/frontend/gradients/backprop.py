@@ -150,7 +150,7 @@ def active_contexts() -> list[GradientCaptureContext]:
 
 
 def capture_gradient(tag: str, gradient: Any, around_value: list[GradientCaptureContext]) -> None:
-    """Hands a gradient to all contexts that are entered."""
+    """Passes a gradient to all active contexts."""
     contexts = _active.contexts or around_value
     if not contexts:
         raise RuntimeError(

@@ -15,12 +15,12 @@ _CLIPPING = ("clipnorm", "clipvalue", "global_clipnorm")
 
 
 class _OptimizerV2Wrapper(OptimizerV2):
-    """Hands all that concerns weights and hyperparameters on to the optimizer it wraps.
+    """Forwards calls about weights and hyperparameters to the wrapped optimizer.
 
     Args:
         opt: a Keras 2 optimizer, of the legacy or the newer kind.
-        name: of the operations.
-        **kwargs: of Keras's base class.
+        name: the name of the operations.
+        **kwargs: keyword arguments of Keras's base class.
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer.
@@ -48,7 +48,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         self._track_trackable(opt, "_opt")
 
     def preprocess_gradients(self, grad: Any, var: Any) -> tuple[Any, Any]:
-        """Changes a gradient before it is applied; here it stays as it is.
+        """Changes a gradient before it is applied; this class returns it unchanged.
 
         Args:
             grad: the gradient; never None.
@@ -209,7 +209,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         """Makes an optimizer like the one whose `get_config` gave `config`.
 
         Args:
-            config: from `get_config`.
+            config: a configuration from `get_config`.
             custom_objects: classes of optimizers that are not Keras's, by name.
         """
         config = dict(config)

@@ -19,15 +19,15 @@ _MIN_SCALE, _MAX_SCALE = -32, 31
 class Dense(_Dense):  # type: ignore[misc]
     """A dense layer for 8-bit floats, whose kernel has such numbers, too, and is not trained.
 
-    Of other inputs it is the layer of Keras.
+    For other inputs it is Keras' own layer.
 
     Args:
         units: size of the output.
-        kernel_format: of the kernel's 8-bit floats.
-        kernel_scale: of the same: they stand for the number times two to the power of it.
-        kernel_data_initializer: of the kernel's bits, uint8 `[inputs, units]`; when left out, the kernel initializer's
-            numbers are converted.
-        **kwargs: of `tf.keras.layers.Dense`.
+        kernel_format: the format of the kernel's 8-bit floats.
+        kernel_scale: the scale of these floats: their values are the numbers times two to this power.
+        kernel_data_initializer: the initializer of the kernel's bits, uint8 `[inputs, units]`; when left out, the
+            kernel initializer's numbers are converted.
+        **kwargs: keyword arguments of `tf.keras.layers.Dense`.
 
     Raises:
         ValueError: a scale that does not fit; when built, if the last dimension of the inputs is not known.

@@ -24,23 +24,24 @@ class PopnnRNN(IPULayer):
         activation: one of `tanh`, `relu`, `softmax`, `sigmoid`, `hard_sigmoid`.
         recurrent_activation: one of `tanh`, `softmax`, `sigmoid`, `hard_sigmoid`.
         use_bias: must be True.
-        kernel_initializer: of the inputs' kernel.
-        recurrent_initializer: of the state's kernel.
-        bias_initializer: of the bias.
+        kernel_initializer: the initializer of the inputs' kernel.
+        recurrent_initializer: the initializer of the state's kernel.
+        bias_initializer: the initializer of the bias.
         dropout: the share of each input feature that is dropped while training, the same at all time steps.
         dropout_seed: `[2]` integers: the same mask in every step. None: another one in each.
         implementation: 1 or 2, which are the same here.
         return_sequences: returns the outputs of all time steps instead of only the last one.
         return_state: returns the last state too.
         stateful: each batch begins with the state the one before it ended with.
-        seed: of initializers that are given by name.
-        partials_dtype: of partial results in the cycle model; the arithmetic here is that of `dtype`.
+        seed: the seed of initializers that are given by name.
+        partials_dtype: the dtype of partial results in the cycle model; the arithmetic here is that of `dtype`.
         time_major: inputs and outputs are `[time, batch, size]`, not `[batch, time, size]`.
-        available_memory_proportion_fwd: for the cycle model's planner.
+        available_memory_proportion_fwd: used by the cycle model's planner.
         available_memory_proportion_bwd: the same, for gradients.
-        options: for the cycle model's planner, as far as it reads them.
+        options: the options for the cycle model's planner, as far as it reads them.
         options_bwd: the same, for gradients.
-        **kwargs: of a Keras layer, and those Keras' layers have and IPUs' have not, which must be left as they are.
+        **kwargs: keyword arguments of a Keras layer. Arguments that only Keras' own recurrent layers support must have
+            their defaults.
 
     Raises:
         ValueError: an argument that IPUs' layers do not support.
@@ -115,7 +116,7 @@ class PopnnRNN(IPULayer):
         """Makes the variables.
 
         Args:
-            input_shape: of the inputs; the last dimension must be known.
+            input_shape: the shape of the inputs; the last dimension must be known.
 
         Raises:
             ValueError: it has another rank than 3, or no known last dimension.
@@ -185,7 +186,7 @@ class PopnnRNN(IPULayer):
             inputs: `[batch, time, size]`, or `[time, batch, size]` with `time_major`.
             mask: must be None: IPUs' layers run all time steps.
             training: whether to drop inputs; None means the phase Keras is in.
-            initial_state: `[batch, units]`, for an LSTM a list of hidden and cell state; zeros else.
+            initial_state: `[batch, units]`, for an LSTM a list of hidden and cell state; zeros by default.
 
         Returns:
             The last output `[batch, units]`, or all outputs with `return_sequences`; with `return_state` a list of

@@ -13,7 +13,7 @@ def barrier(tensors: Any, insert_barrier_for_gradients: bool = False, name: Any 
     Args:
         tensors: a structure of tensors.
         insert_barrier_for_gradients: whether their gradients wait for each other too.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         The tensors, in the same structure.

@@ -16,9 +16,9 @@ class Emulation:
     """A registered function.
 
     Args:
-        library: the library's file name or path, as it was registered.
+        library: the file name or path under which the library was registered.
         op: prefix of the library's functions; empty for all of its ops.
-        gradient: for its gradient; None for TensorFlow's own.
+        gradient: a function for its gradient; None for TensorFlow's own.
         used_by: the library that it stood for; another one of the same name is refused.
     """
 

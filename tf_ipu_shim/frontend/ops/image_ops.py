@@ -17,7 +17,7 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
         channel_offsets: shape [3]; subtracted after scaling.
         channel_scales: shape [3]; multiplied with last.
         scale: what every channel is multiplied with first.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         `(image * scale - channel_offsets) * channel_scales` with a fourth channel of zeros, shape [..., 4]. Its type is

@@ -46,9 +46,9 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
 
     Args:
         x: the tensor, of a shape that is known.
-        depth: of the queue, in executions.
+        depth: the depth of the queue, in executions.
         offload: whether the queue is in remote memory; recorded.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         The tensor of `depth` executions ago; the tensor itself for depth 0. It has no gradient but for depth 0: it does
@@ -97,7 +97,7 @@ def remap(x: Any, name: Any = None) -> tf.Tensor:
 
     Args:
         x: the tensor.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         The same values.
@@ -116,7 +116,7 @@ def remap_deduce(x: Any, name: Any = None) -> tf.Tensor:
 
     Args:
         x: the tensor.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         The same values.
@@ -135,7 +135,7 @@ def recompute(x: Any, name: Any = None) -> tf.Tensor:
 
     Args:
         x: the tensor.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         The same values.
@@ -154,7 +154,7 @@ def block_recompute(x: Any, name: Any = None) -> tf.Tensor:
 
     Args:
         x: the tensor.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         The same values.
@@ -172,7 +172,7 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
     """Returns the iteration of the enclosing loop, or the mini-batch of a pipeline stage, from 0.
 
     Args:
-        name: of the operation.
+        name: the name of the operation.
         **kwargs: `lower_bound` and `upper_bound`, which tell Graphcore's compiler what values to expect; recorded.
 
     Returns:

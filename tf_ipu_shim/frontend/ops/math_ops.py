@@ -16,7 +16,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None
         data: shape [rows, ...], fully defined.
         segment_ids: int32, shape [rows], rising; the segment of each row.
         num_segments: how many segments there are.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         Shape [num_segments, ...]; zero for a segment without rows.
@@ -60,17 +60,17 @@ def serialized_matmul(
     transpose_b: bool = False,
     name: Any = None,
 ) -> tf.Tensor:
-    """Returns a matrix product computed in sequential parts, which needs less memory at a time.
+    """Returns a matmul computed in sequential parts, to use less memory at a time.
 
     Args:
         a: shape [..., m, k]; [..., k, m] where transposed.
         b: shape [..., k, n]; [..., n, k] where transposed.
         serialization_factor: how many parts.
-        serialization_dimension: what is cut: `"a_columns"` cuts m, `"a_rows_b_columns"` cuts k and adds the products
-            up, `"b_rows"` cuts n.
+        serialization_dimension: the dimension to split: `"a_columns"` splits m, `"a_rows_b_columns"` splits k and adds
+            the partial results, `"b_rows"` splits n.
         transpose_a: whether to transpose `a` first.
         transpose_b: whether to transpose `b` first.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         Shape [..., m, n].

@@ -46,7 +46,7 @@ def gelu(x: Any, approximate: Any = True, name: str | None = None) -> Any:
     Args:
         x: a float tensor.
         approximate: with the hyperbolic tangent in place of the error function, as the IPU's instruction has it.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         A tensor like x.
@@ -67,7 +67,7 @@ def hard_sigmoid(x: Any, name: str | None = None) -> Any:
 
     Args:
         x: a float tensor.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         A tensor like x.
@@ -86,7 +86,7 @@ def swish(x: Any, name: str | None = None) -> Any:
 
     Args:
         x: a float tensor.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         A tensor like x.
@@ -106,7 +106,7 @@ def softmax(x: Any, stable: bool = False, name: str | None = None) -> Any:
     Args:
         x: a float tensor.
         stable: subtract the largest element first, so that nothing overflows. That is always done here.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         A tensor like x.

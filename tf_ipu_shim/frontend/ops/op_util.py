@@ -45,10 +45,10 @@ def accumulate_gradients(
 
     Args:
         grads_and_vars: pairs of gradient and variable; a gradient may be None, and stays None.
-        gradient_accumulation_dtype: of the sums: a type, a function from the variable to one, or None for the
+        gradient_accumulation_dtype: the dtype of the sums: a type, a function from the variable to one, or None for the
             variable's own.
         accum_scale: a number or scalar by which the sum so far is multiplied.
-        grad_scale: one by which the new gradients are multiplied; None leaves them as they are.
+        grad_scale: a factor by which the new gradients are multiplied; None leaves them unchanged.
         create_accumulator_from_shape: recorded; the sum of a variable is made from its shape in any case.
 
     Returns:

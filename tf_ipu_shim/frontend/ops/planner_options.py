@@ -78,7 +78,7 @@ def recurrent_planner_scope(options: RecurrentOptions | None) -> Iterator[None]:
 
 @ops.RegisterGradient(_GRADIENT)
 def _planned_matmul_gradient(operation: Any, gradient: Any) -> Any:
-    """Returns the gradients of a matrix product with planner options for each."""
+    """Returns the gradients of a matmul with planner options for each."""
     options = json.loads(operation.get_attr(vocabulary.GRADIENT_PLANNING_ATTRIBUTE))
     with planner_scope(**options):
         return ops.gradient_registry.lookup("MatMul")(operation, gradient)

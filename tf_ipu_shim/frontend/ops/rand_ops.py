@@ -24,7 +24,7 @@ def dropout(
         rate: the share that is dropped, a Python number in [0, 1).
         noise_shape: the mask's shape: for each dimension of x its size or None, or 1 to drop along it as a whole.
         seed: `[2]` integers; the same seed gives the same mask. None: another mask in each run.
-        name: of the op.
+        name: the name of the op.
         **kwargs: `ref`, whether the backward pass must use the same mask in case the tensor's layout differs there.
             It always does here.
 

@@ -40,8 +40,8 @@ def sampled_softmax_loss(
         num_true: true classes a sample has.
         sampled_values: classes `[num_sampled]` and the expected counts of the true `[batch, num_true]` and the sampled
             ones `[num_sampled]`, as returned by `tf.random.log_uniform_candidate_sampler`.
-        name: of the ops.
-        seed: of the draw.
+        name: the name of the ops.
+        seed: the seed of the draw.
 
     Returns:
         `[batch]`.
@@ -82,7 +82,7 @@ def nce_loss(
         num_classes: how many there are.
         num_true: true classes a sample has.
         sampled_values: see `sampled_softmax_loss`.
-        name: of the ops.
+        name: the name of the ops.
 
     Returns:
         `[batch]`.

@@ -82,7 +82,7 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
         src: shape [elements, ...]; what is read.
         num_elems: shape [slices]; how many elements each slice has.
         src_offsets: shape [slices]; where each begins.
-        total_elements: of the result. Elements outside the slices are zero.
+        total_elements: the number of elements of the result. Elements outside the slices are zero.
 
     Returns:
         A tensor of shape [total_elements, ...].

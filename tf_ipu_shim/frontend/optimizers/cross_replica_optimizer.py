@@ -60,7 +60,7 @@ class CrossReplicaOptimizer(IpuOptimizer):
 
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: `opt` is a Keras optimizer.

@@ -51,12 +51,14 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
 
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
-        num_mini_batches: to an update; the loop's number of iterations must be a multiple of it.
+        num_mini_batches: the number of mini-batches of an update; the loop's number of iterations must be a multiple of
+            it.
         offload_weight_update_variables: whether optimizer state is in remote memory. Only the memory model uses it.
         replicated_optimizer_state_sharding: whether replicas each have a part of it, as above.
-        dtype: of the accumulators: a type, or a function from the variable to one; the variable's own by default.
+        dtype: the dtype of the accumulators: a type, or a function from the variable to one; the variable's own by
+            default.
         reduction_method: a `GradientAccumulationReductionMethod`, or its name.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: a number below one, an unknown method, a Keras optimizer, or state that is to be sharded but not
@@ -126,9 +128,9 @@ class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
 
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
-        num_mini_batches: to an update.
+        num_mini_batches: the number of mini-batches of an update.
         verify_usage: recorded; there is no wrong usage to find, see above.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: a number below one, or a Keras optimizer.
@@ -155,12 +157,12 @@ class CrossReplicaGradientAccumulationOptimizerV2(GradientAccumulationOptimizerV
 
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
-        num_mini_batches: to an update, on each replica.
+        num_mini_batches: the number of mini-batches of an update, on each replica.
         offload_weight_update_variables: see `GradientAccumulationOptimizerV2`, as all that follow.
         replicated_optimizer_state_sharding: as above.
-        dtype: of the accumulators.
+        dtype: the dtype of the accumulators.
         reduction_method: over mini-batches; over replicas it is always the mean.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: as `GradientAccumulationOptimizerV2`.
@@ -200,9 +202,9 @@ class CrossReplicaGradientAccumulationOptimizer(GradientAccumulationOptimizer):
 
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
-        num_mini_batches: to an update, on each replica.
+        num_mini_batches: the number of mini-batches of an update, on each replica.
         verify_usage: see `GradientAccumulationOptimizer`.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: a number below one, or a Keras optimizer.

@@ -10,11 +10,11 @@ from tf_ipu_shim.tf_private.training import optimizer as optimizer_v1
 
 
 class IpuOptimizer(optimizer_v1.Optimizer):
-    """Hands all calls on to the optimizer it wraps.
+    """Forwards all calls to the wrapped optimizer.
 
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
-        name: of the operations; the class's by default.
+        name: the name of the operations; the class's by default.
 
     Raises:
         ValueError: `opt` is a Keras optimizer.
@@ -54,7 +54,7 @@ class IpuOptimizer(optimizer_v1.Optimizer):
         Args:
             loss: the loss.
             var_list: variables to train; all trainable ones by default.
-            **kwargs: for the wrapped optimizer.
+            **kwargs: keyword arguments for the wrapped optimizer.
 
         Returns:
             Pairs of gradient and variable.
@@ -67,7 +67,7 @@ class IpuOptimizer(optimizer_v1.Optimizer):
         Args:
             grads_and_vars: pairs of gradient and variable.
             global_step: a variable that is counted up.
-            name: of the operation.
+            name: the name of the operation.
 
         Returns:
             The operation that does it.

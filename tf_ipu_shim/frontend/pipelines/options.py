@@ -42,7 +42,7 @@ class RecomputationMode(enum.Enum):
 
 
 class PipelineStageOptions:
-    """Poplar options of one stage. The cycle model reads `partialsType` and `availableMemoryProportion` of products.
+    """Poplar options of one stage. The cycle model reads `partialsType` and `availableMemoryProportion` of matmuls.
 
     Args:
         convolution_options: strings by option name.
@@ -97,7 +97,7 @@ def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
 
     Args:
         tensors: a tensor, or a structure of tensors.
-        name: of the operations.
+        name: the name of the operations.
 
     Returns:
         The same values, in the same structure.

@@ -102,9 +102,9 @@ def pipeline(
             `ipu_shard` scopes. For a concurrent stage, a list of IPUs.
         pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out. Decides which counts are allowed.
         recomputation_mode: a `RecomputationMode`. Results do not depend on it.
-        forward_propagation_stages_poplar_options: for each stage; the cycle model plans its products by them.
-        backward_propagation_stages_poplar_options: for each stage, for the gradients of its products.
-        weight_update_poplar_options: for the update.
+        forward_propagation_stages_poplar_options: options for each stage, with which the cycle model plans its matmuls.
+        backward_propagation_stages_poplar_options: options for each stage, for the gradients of its matmuls.
+        weight_update_poplar_options: the Poplar options of the weight update.
         offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
         replicated_optimizer_state_sharding: whether replicas share optimizer state on the real device; with one replica
             they never do. Results do not depend on it.
@@ -118,7 +118,7 @@ def pipeline(
         accumulate_outfeed_dtype: dtype of that sum, or a function from tensor to dtype; the tensor's when left out.
         outfeed_mask: for each output of the last stage, whether it is kept from the outfeed.
         reduction_method: a `GradientAccumulationReductionMethod` or its name.
-        name: of the operation.
+        name: the name of the operation.
         gradient_accumulation_for_captured_grads: whether captured gradients are accumulated as the others; else the
             optimizer and the captured gradients' outfeed get those of the last mini-batch.
         pipeline_depth: what SDKs up to 2.0 called `gradient_accumulation_count`.

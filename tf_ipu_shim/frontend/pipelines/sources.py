@@ -55,7 +55,7 @@ class SourceFinder:
                 return TensorSource(tensor, tensor)
 
     def _is_carried(self, tensor: Any) -> bool:
-        """Returns whether a loop leaves a value as it was given."""
+        """Returns whether a loop leaves a value unchanged."""
         body, index = self._graph(tensor.op, "body"), tensor.value_index
         return _index_of(self.find(body.outputs[index]).inner, body.inputs) == index
 
@@ -72,7 +72,7 @@ def tensor_bytes(tensor: Any) -> int:
     """Bytes of a tensor; one of unknown size or of no plain type counts nothing.
 
     Args:
-        tensor: of a graph or not.
+        tensor: a tensor of a graph or not.
     """
     elements = tensor.shape.num_elements()
     if elements is None or tensor.dtype.base_dtype.name in ("resource", "variant", "string"):

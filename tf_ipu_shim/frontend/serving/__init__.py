@@ -2,9 +2,8 @@
 
 plan            what is exported: the steps, their signatures, the names of inputs and outputs
 signatures      where the signature of a request comes from, and the checks of it
-served_call     the marked call: traced as programs are, and run by stock TensorFlow as it stands
-eager_export    TensorFlow 2: variables are saved in addition to the graph
-graph_export    TensorFlow 1: variables become constants of the graph
-stages          a pipeline's stages, one request after another
-loading         where this package is loaded too, the marked call becomes a program
+served_call     the marked call: traced like a program, and run unchanged by stock TensorFlow eager_export    TensorFlow
+2: variables are saved in addition to the graph graph_export    TensorFlow 1: variables become constants of the graph
+stages          a pipeline's stages, one request after another loading         where this package is loaded too, the
+marked call becomes a program
 """

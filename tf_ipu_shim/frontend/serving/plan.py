@@ -58,8 +58,8 @@ class ExportPlan:
     Args:
         request: `TensorSpec`s with names: what a request brings.
         after: the step on the host behind it.
-        output_names: of what the last step returns; None: `output_0` and so on.
-        iterations: of the loop in Graphcore's executable.
+        output_names: the names of the results of the last step; `output_0` and so on by default.
+        iterations: the iterations of the loop in Graphcore's executable.
         purges: whether the directory is emptied.
         ipus: how many the prediction needs.
         variable_initializer: TensorFlow 1: takes a session and initialises variables in it.

@@ -31,7 +31,7 @@ class ServedCall:
     """The content of a served call's annotation.
 
     Args:
-        shapes: of the outputs; None for an unknown rank or size.
+        shapes: the shapes of the outputs; None for an unknown rank or size.
         ipus: how many IPUs the call needs.
     """
 

@@ -139,7 +139,7 @@ def outside_compilation_scope(name: str = "outside") -> Iterator[None]:
     no such part, on an IPU as here: the run raises `tf.errors.UnimplementedError`.
 
     Args:
-        name: of the group of ops.
+        name: the name of the group of ops.
 
     Raises:
         ValueError: outside a function that is compiled for the IPU, or inside another such scope.

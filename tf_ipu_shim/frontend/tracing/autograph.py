@@ -26,7 +26,7 @@ def install() -> None:
 
 
 def convert_like_caller(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a script's function, converted where the code that hands it over is.
+    """Returns a script's function, converted by AutoGraph if its caller's code is.
 
     Example:
         >>> def countdown(x):

@@ -1,4 +1,4 @@
-"""Compiles a strategy's `tf.function`s into one program each, whatever options they were declared with.
+"""Compiles each `tf.function` of a strategy into one program, for any options of its declaration.
 
 Uses attributes of `def_function.Function`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

@@ -14,7 +14,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 @contextmanager
 def host_placement(name: str) -> Iterator[None]:
-    """Marks ops for the host, in whatever kind of program they are traced; outside programs they are placed there.
+    """Marks ops for the host in any kind of program; outside programs they are placed there.
 
     Unlike `scopes.outside_compilation_scope` it may stand anywhere, inside that scope too: library functions do not
     know where they are called.

@@ -144,8 +144,8 @@ class ComputationResult:
     """The result of a compiled function, inside and outside of it.
 
     Attributes:
-        tensors: of the function's graph.
-        operations: of that graph, to be run although no tensor needs them.
+        tensors: the tensors of the function's graph.
+        operations: the operations of that graph, to be run although no tensor needs them.
     """
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ class StockGraph:
     """A graph as stock XLA orders it.
 
     Attributes:
-        names: of its nodes.
+        names: the names of its nodes.
     """
 
     names: dict[Node, str]

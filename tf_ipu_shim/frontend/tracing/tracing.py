@@ -47,7 +47,7 @@ def has_session_semantics(graph: Any) -> bool:
 
 
 def mark_scratch(graph: Any) -> None:
-    """Notes that a graph is traced only for its side products such as variables, not as part of a program."""
+    """Notes that a graph is traced only to create objects such as variables, not as part of a program."""
     graph._ipu_never_runs = True
 
 

@@ -176,7 +176,7 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
     Args:
         inputs: placeholders of the program.
         output_filename: the file.
-        feed_dict: from each of them to its value.
+        feed_dict: a dictionary from each of them to its value.
 
     Raises:
         TypeError: an argument has the wrong type.

@@ -28,7 +28,7 @@ class Tensor:
         dtype: such as `FLOAT32`.
         has_constant: whether the program knows its value.
         has_aliases: whether others are in the same place.
-        name: of the op; of an argument what the script calls it, behind `XLA_Args/`.
+        name: the name of the op; of an argument what the script calls it, behind `XLA_Args/`.
     """
 
     inst: str
@@ -52,7 +52,7 @@ class Tensor:
 
 
 class TensorMap:
-    """The tensors of a program by computation: itself, its loops, branches and products.
+    """The tensors of a program by computation: the program, its loops, branches and matmuls.
 
     Args:
         tensor_map: the JSON of a COMPILE_END event, parsed.
@@ -75,7 +75,7 @@ class TensorMap:
         self.pipelines: list[list[list[int]]] = tensor_map.get("pipelines", [])
 
     def all_tensors(self) -> Iterator[Tensor]:
-        """Returns all tensors, whatever they belong to."""
+        """Returns the tensors of all computations."""
         return (tensor for tensors in self.mappings.values() for tensor in tensors)
 
     def computation_names(self) -> list[str]:
@@ -86,7 +86,7 @@ class TensorMap:
         """Returns the tiles that have tensors.
 
         Args:
-            computation: to which these belong: a name, or several; all where it is left out.
+            computation: the name or names of the computations to which these belong; all where it is left out.
         """
         names = [computation] if isinstance(computation, str) else computation or self.mappings
         return {tile for name in names for tensor in self.mappings[name] for tile in tensor.tile_ids()}

@@ -10,8 +10,8 @@ def check_integer(name: str, value: Any) -> int:
     """Refuses numbers that count nothing.
 
     Args:
-        name: of the argument.
-        value: of any type.
+        name: the name of the argument.
+        value: a value of any type.
 
     Returns:
         Python's integer, where scripts give NumPy's.

@@ -26,7 +26,7 @@ def check(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     itself.
 
     Args:
-        function: whose annotations are text.
+        function: the function whose annotations are text.
         args: what it is given by position.
         kwargs: what it is given by name.
 

@@ -149,7 +149,7 @@ def set_io_tile_options(
     Args:
         opts: an `IpuOptions`; it is changed.
         num_io_tiles: how many tiles.
-        place_ops_on_io_tiles: put transfer operations on them; None leaves it as it is.
+        place_ops_on_io_tiles: put transfer operations on them; None leaves it unchanged.
         io_tile_available_memory_proportion: share of their memory that data may take.
 
     Returns:
@@ -185,7 +185,7 @@ def set_experimental_multi_replica_distribution_options(opts: Any, process_count
     Args:
         opts: an `IpuOptions`; it is changed.
         process_count: number of processes.
-        process_index: which of them this is, from 0.
+        process_index: the index of this one, from 0.
 
     Returns:
         `opts`.

@@ -51,7 +51,7 @@ def create_ipu_config(
     max_cross_replica_sum_buffer_size: int = 0,
     max_inter_ipu_copies_buffer_size: int = 0,
 ) -> Any:
-    """Makes an `IpuOptions` to hand through the `set_*` functions and to `configure_ipu_system`.
+    """Creates an `IpuOptions` for the `set_*` functions and `configure_ipu_system`.
 
     Args:
         profiling: make compilation reports and trace events.

@@ -63,7 +63,7 @@ class _Adam(v1.train.AdamOptimizer):  # type: ignore[misc]
 class LazyAdamOptimizer(_Adam):
     """Adam that does not change rows without a gradient, including their moments.
 
-    Where whole variables have gradients it is Adam. An index that is there twice has one update, with the sum.
+    For dense gradients it is Adam. A repeated index has one update, with the sum of its gradients.
 
     Args: as for `tf.compat.v1.train.AdamOptimizer`.
 

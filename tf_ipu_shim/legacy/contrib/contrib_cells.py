@@ -21,15 +21,15 @@ class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
     Dropout is on what is added to the state (Semeniuta et al., "Recurrent Dropout without Memory Loss", 2016).
 
     Args:
-        num_units: of the state and the output.
+        num_units: the size of the state and the output.
         forget_bias: added to the forget gate.
         input_size: does nothing, as in TensorFlow 1.15.
-        activation: of the candidate and of the state.
+        activation: the activation of the candidate and of the state.
         layer_norm: whether anything is normalised; without it there is a bias.
         norm_gain: what the scales of the norms begin with.
         norm_shift: what their offsets begin with.
-        dropout_keep_prob: which part of the candidate is kept, a number or a tensor; 1 for no dropout.
-        dropout_prob_seed: of the dropout.
+        dropout_keep_prob: the part of the candidate that is kept, a number or a tensor; 1 for no dropout.
+        dropout_prob_seed: the seed of the dropout.
         reuse: whether the variables are there already.
 
     Source: `tensorflow.contrib.rnn.python.ops.rnn_cell.LayerNormBasicLSTMCell`.

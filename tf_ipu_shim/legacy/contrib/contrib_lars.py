@@ -20,12 +20,12 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     these have plain momentum, at `learning_rate`.
 
     Args:
-        learning_rate: of the layers in `skip_list`, and what the other's are multiplied with.
-        momentum: of the updates.
-        weight_decay: of the weights.
+        learning_rate: the learning rate of the layers in `skip_list`, and what the other's are multiplied with.
+        momentum: the momentum of the updates.
+        weight_decay: the weight decay of the weights.
         eeta: the trust coefficient (spelt as TensorFlow 1.15 does).
         epsilon: keeps the divisor from zero.
-        name: of the optimizer.
+        name: the name of the optimizer.
         skip_list: variables in whose names one of these is found have the plain rate, and no decay.
         use_nesterov: whether the momentum is Nesterov's.
 

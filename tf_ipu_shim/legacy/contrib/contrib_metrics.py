@@ -12,10 +12,10 @@ def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | Non
     """Returns the share of predictions that equal their labels, in this batch.
 
     Args:
-        predictions: of any shape; bool, integers or strings.
-        labels: of the same shape and type.
-        weights: of each; all count the same where left out.
-        name: of the op.
+        predictions: predictions of any shape; bool, integers or strings.
+        labels: labels of the same shape and type.
+        weights: the weight of each element; all count the same where left out.
+        name: the name of the op.
 
     Raises:
         ValueError: the types differ, or are no classes.

@@ -17,9 +17,9 @@ class HashTable(lookup_ops.StaticHashTableV1):  # type: ignore[misc]
 
     Args:
         initializer: such as a `KeyValueTensorInitializer`.
-        default_value: of keys that are not there.
+        default_value: the value of missing keys.
         shared_name: sessions that share a server share tables of one name.
-        name: of the operation.
+        name: the name of the operation.
 
     Source: `tensorflow.contrib.lookup.lookup_ops.HashTable`.
 
@@ -59,10 +59,10 @@ def index_table_from_tensor(
     Args:
         mapping: the strings.
         num_oov_buckets: how many numbers others have, by their hash.
-        default_value: of others, if there are no such numbers.
+        default_value: the value of others, if there are no such numbers.
         hasher_spec: the hash.
-        dtype: of the keys.
-        name: of the operation.
+        dtype: the dtype of the keys.
+        name: the name of the operation.
 
     Source: `tensorflow.contrib.lookup.lookup_ops.index_table_from_tensor`.
 
@@ -79,8 +79,8 @@ def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", 
 
     Args:
         mapping: the strings.
-        default_value: of other numbers.
-        name: of the operation.
+        default_value: the value of other numbers.
+        name: the name of the operation.
 
     Source: `tensorflow.contrib.lookup.lookup_ops.index_to_string_table_from_tensor`.
 
@@ -99,7 +99,7 @@ def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: st
         tensor: strings.
         mapping: the list.
         default_value: the value of keys that the table does not have.
-        name: of the operation.
+        name: the name of the operation.
 
     Source: `tensorflow.contrib.lookup.lookup_ops.string_to_index`.
 
@@ -117,8 +117,8 @@ def index_to_string(tensor: Any, mapping: Any, default_value: str = "UNK", name:
     Args:
         tensor: places, as `tf.int64`.
         mapping: the list.
-        default_value: of places that are not there.
-        name: of the operation.
+        default_value: the value of missing elements.
+        name: the name of the operation.
 
     Source: `tensorflow.contrib.lookup.lookup_ops.index_to_string`.
 

@@ -54,7 +54,7 @@ class DecoupledWeightDecayExtension:
         Args:
             grads_and_vars: gradients, each with its variable.
             global_step: a variable that counts the updates.
-            name: of the operation.
+            name: the name of the operation.
             decay_var_list: variables that decay; without it those that `minimize` was told, else all.
         """
         if decay_var_list:
@@ -104,12 +104,12 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, v1.train.AdamOptimizer):  # 
 
     Args:
         weight_decay: what part of a weight is taken off with each update.
-        learning_rate: of Adam, as all that follow.
+        learning_rate: the learning rate of Adam, as all that follow.
         beta1: decay of the means of gradients.
         beta2: decay of the means of their squares.
         epsilon: keeps the divisor from zero.
-        use_locking: of the updates.
-        name: of the optimizer.
+        use_locking: the `use_locking` of the updates.
+        name: the name of the optimizer.
 
     Source: `tensorflow.contrib.opt.AdamWOptimizer`.
 
@@ -144,10 +144,10 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, v1.train.MomentumOptimiz
 
     Args:
         weight_decay: what part of a weight is taken off with each update.
-        learning_rate: of the optimizer, as all that follow.
-        momentum: of the updates.
-        use_locking: of the updates.
-        name: of the optimizer.
+        learning_rate: the learning rate of the optimizer, as all that follow.
+        momentum: the momentum of the updates.
+        use_locking: the `use_locking` of the updates.
+        name: the name of the optimizer.
         use_nesterov: whether the momentum is Nesterov's.
 
     Source: `tensorflow.contrib.opt.MomentumWOptimizer`.

@@ -46,9 +46,10 @@ class IPUEstimatorBase(stock.EstimatorV2):
         model_fn: the model function.
         model_dir: where checkpoints and summaries are.
         config: a `RunConfig` of `ipu_run_config`; its defaults where left out.
-        params: for the model function and the input function.
+        params: the parameters for the model function and the input function.
         warm_start_from: a checkpoint, or a `tf.estimator.WarmStartSettings`.
-        train_batch_size: of all replicas together; each is given its share as `params["batch_size"]`.
+        train_batch_size: the batch size of all replicas together; each is given its share as
+            `params["batch_size"]`.
         eval_batch_size: the same for evaluation.
         predict_batch_size: the same for prediction.
     """
@@ -110,7 +111,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
     ) -> Any:
         """Trains.
 
-        Where the dataset ends within a loop, the steps that this has made count.
+        If the dataset ends within a loop, the completed steps count.
 
         Args:
             input_fn: returns a `tf.data.Dataset` of features, or of (features, labels).
@@ -141,14 +142,14 @@ class IPUEstimatorBase(stock.EstimatorV2):
     ) -> dict[str, Any]:
         """Evaluates a checkpoint.
 
-        Where the dataset ends within a loop, the metrics and the loss take in the steps that this has made.
+        If the dataset ends within a loop, the metrics and the loss include the completed steps.
 
         Args:
             input_fn: returns a `tf.data.Dataset` of features, or of (features, labels).
             steps: how many; a multiple of `iterations_per_loop`. Until the dataset ends, where left out.
             hooks: session hooks.
-            checkpoint_path: which one; the newest where left out.
-            name: of the evaluation, if there are several.
+            checkpoint_path: the checkpoint to load; the newest where left out.
+            name: the name of the evaluation, if there are several.
 
         Returns:
             A dictionary of the metrics, including `loss` and `global_step`.
@@ -175,9 +176,9 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
         Args:
             input_fn: returns a `tf.data.Dataset` of features; labels are left out.
-            predict_keys: which of a dictionary of predictions.
+            predict_keys: selects entries of a dictionary of predictions.
             hooks: session hooks.
-            checkpoint_path: which one; the newest where left out.
+            checkpoint_path: the checkpoint to load; the newest where left out.
             yield_single_examples: whether to yield each example by itself, or batches.
             num_predictions: how many to yield at most.
 

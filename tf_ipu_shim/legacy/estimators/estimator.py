@@ -25,9 +25,10 @@ class IPUEstimator(IPUEstimatorBase):
         model_fn: returns an `EstimatorSpec` or `IPUEstimatorSpec`, as for `tf.estimator`. It does not count steps.
         model_dir: where checkpoints and summaries are.
         config: a `RunConfig` of `ipu_run_config`; its defaults where left out.
-        params: for the model function and the input function.
+        params: the parameters for the model function and the input function.
         warm_start_from: a checkpoint, or a `tf.estimator.WarmStartSettings`.
-        train_batch_size: of all replicas together; each is given its share as `params["batch_size"]`.
+        train_batch_size: the batch size of all replicas together; each is given its share as
+            `params["batch_size"]`.
         eval_batch_size: the same for evaluation.
         predict_batch_size: the same for prediction.
 

@@ -19,7 +19,7 @@ class Feeds(session_run_hook.SessionRunHook):
 
     Args:
         dataset: what `input_fn` returned.
-        config: of the estimator.
+        config: the configuration of the estimator.
 
     Raises:
         ValueError: it is not a dataset, or its elements are tuples of another length than two.
@@ -61,7 +61,7 @@ class EvaluationFeeds(Feeds):
 
     Attributes:
         sent: what a loop sends, as the metrics take it.
-        metrics: by name, pairs of a value and an update; TensorFlow's estimator puts the loss among them.
+        metrics: the metrics by name, pairs of a value and an update; TensorFlow's estimator puts the loss among them.
         counted_on_ipu: updates that need nothing of what was sent.
     """
 

@@ -78,7 +78,7 @@ def lifted(tensor: Any) -> Any:
     """Returns a tensor that depends on variables only, computed again in the graph around all functions.
 
     Args:
-        tensor: of a function's graph.
+        tensor: a tensor of a function's graph.
 
     Raises:
         ValueError: it depends on what the function is called with.

@@ -28,7 +28,7 @@ class ModelLoop:
     """The loop over steps of a model, as one program.
 
     Args:
-        name: of the program.
+        name: the name of the program.
         model: the model function.
         step: what to make of its spec in each iteration.
         feeds: where the elements come from, and where results go.
@@ -80,5 +80,5 @@ def _features_and_labels(positional: tuple[Any, ...], named: dict[str, Any]) -> 
 
 
 def reported_loss(loss: Any) -> Any:
-    """Returns the loss of a step as it is reported: one number, in float32."""
+    """Returns the reported loss of a step: one number, in float32."""
     return math_ops.reduce_mean(math_ops.cast(loss, dtypes.float32))

@@ -51,8 +51,8 @@ class IPUPipelineEstimatorSpec(_Fields):
         device_mapping: the IPU of each stage.
         loss_accumulator_dtype: recorded: losses are sent one by one and averaged on the host in float32.
         training_hooks: session hooks for training.
-        evaluation_hooks: for evaluation.
-        prediction_hooks: for prediction.
+        evaluation_hooks: hooks for evaluation.
+        prediction_hooks: hooks for prediction.
         reduction_method: how the gradients of mini-batches become one.
         pipeline_depth: what SDKs up to 2.0 called `gradient_accumulation_count`.
         count_gradient_accumulation_as_iterations: whether steps and `iterations_per_loop` are mini-batches, as they
@@ -175,7 +175,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
         model_fn: takes `mode`, and `params` and `config` if it wants them; returns an `IPUPipelineEstimatorSpec`.
         model_dir: where checkpoints and summaries are.
         config: a `RunConfig` of `ipu_run_config`; its defaults where left out.
-        params: for the model function and the input function.
+        params: the parameters for the model function and the input function.
         warm_start_from: a checkpoint, or a `tf.estimator.WarmStartSettings`.
 
     Source: `tensorflow.python.ipu.ipu_pipeline_estimator.IPUPipelineEstimator`.

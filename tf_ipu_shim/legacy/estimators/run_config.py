@@ -34,9 +34,10 @@ class IPURunConfig(_Fields):
             SDK 2.3 and older gives is taken too, unless a newer SDK is named.
         num_replicas: how often the model runs side by side.
         num_shards: IPUs of each replica, wherever the model has its ops.
-        ordinal: of the TensorFlow device.
+        ordinal: the ordinal of the TensorFlow device.
         prefetch_depth: elements that the infeed has ready; the SDK's default where left out.
-        **kwargs: of older SDKs: `compile_summary` (has what was compiled and run in a summary), `autosharding`.
+        **kwargs: arguments of older SDKs: `compile_summary` (has what was compiled and run in a summary),
+            `autosharding`.
 
     Attributes:
         compile_summary: whether an estimator writes such a summary.
@@ -152,7 +153,7 @@ class RunConfig(run_config.RunConfig):
     Args:
         ipu_run_config: an `IPURunConfig`; its defaults where left out.
         master: the session's target, for a job of several workers.
-        **kwargs: of `tf.estimator.RunConfig`.
+        **kwargs: keyword arguments of `tf.estimator.RunConfig`.
 
     Raises:
         TypeError: `ipu_run_config` is none.

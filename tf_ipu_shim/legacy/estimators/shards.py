@@ -30,7 +30,7 @@ def refuse_others(graph: Any, shards: int) -> None:
     """Refuses a model on more IPUs than a replica has: fewer replicas would run than configured.
 
     Args:
-        graph: of the model.
+        graph: the graph of the model.
         shards: `IPURunConfig.num_shards`.
 
     Raises:
@@ -74,7 +74,7 @@ def check_device(ordinal: int, replicas: int, shards: int) -> None:
     """Refuses a device on which another number of replicas would run.
 
     Args:
-        ordinal: of the TensorFlow device, configured.
+        ordinal: the ordinal of the TensorFlow device, configured.
         replicas: `IPURunConfig.num_replicas`.
         shards: `IPURunConfig.num_shards`.
 

@@ -30,8 +30,8 @@ class IPUEstimatorSpec(_Fields):
         host_call: a function that runs on the host after each step and returns an operation or a tensor, and its
             arguments, a list of tensors. Only with one iteration a loop.
         training_hooks: session hooks for training.
-        evaluation_hooks: for evaluation.
-        prediction_hooks: for prediction.
+        evaluation_hooks: hooks for evaluation.
+        prediction_hooks: hooks for prediction.
 
     Raises:
         TypeError: `eval_metrics` or `host_call` is not a tuple of a function and its arguments.
@@ -88,7 +88,7 @@ def refuse_scaffold_inside(spec: Any, graph: Any) -> None:
 
     Args:
         spec: what the model function returned.
-        graph: of the program, where it was called.
+        graph: the graph of the program, where it was called.
 
     Raises:
         ValueError: it has such operations.

@@ -15,13 +15,13 @@ from tf_ipu_shim.tf_private.training import basic_session_run_hooks, session_run
 class StopAtStep(session_run_hook.SessionRunHook):
     """Ends training once enough steps have run.
 
-    TensorFlow's own hook looks at the step as it was before the loop, and would run one loop too many. A run gives the
-    step from before or after its loop: only where the difference matters it is read once more, by its own run.
+    TensorFlow's own hook reads the step before the loop, and would run one loop too many. A run returns the step from
+    before or after its loop. If the difference matters, a separate run reads it again.
 
     Args:
         steps: how many more; None if `last` is given.
         last: up to which step.
-        loop: by how many steps a run counts on.
+        loop: how many steps a run adds to the counter.
     """
 
     def __init__(self, steps: int | None, last: int | None, loop: int) -> None:
@@ -72,7 +72,7 @@ class RestCounter(session_run_hook.SessionRunHook):
     Before any other hook looks at the step as training ends, the one that writes the last checkpoint above all.
 
     Args:
-        outfeed: of the program, to which each step has sent.
+        outfeed: the outfeed of the program, to which each step has sent.
         steps: how many steps so many elements of the outfeed are.
     """
 
@@ -100,11 +100,11 @@ def before_others(counter: RestCounter, hooks: list[Any], is_saved: bool, config
     TensorFlow's estimator lets the hook that it makes for checkpoints go before all others.
 
     Args:
-        counter: to go first.
+        counter: the counter to go first.
         hooks: the others that the estimator itself has.
         is_saved: whether some hook writes checkpoints.
-        config: of the estimator.
-        scaffold: of the session.
+        config: the configuration of the estimator.
+        scaffold: the scaffold of the session.
     """
     saver = []
     if not is_saved and config.is_chief and (config.save_checkpoints_secs or config.save_checkpoints_steps):

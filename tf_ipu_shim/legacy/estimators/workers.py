@@ -131,7 +131,7 @@ class SavesAlong(basic_session_run_hooks.CheckpointSaverHook):
 
     Args:
         save_steps: steps between two, as on the first.
-        scaffold: of the session.
+        scaffold: the scaffold of the session.
     """
 
     def __init__(self, save_steps: int, scaffold: Any) -> None:

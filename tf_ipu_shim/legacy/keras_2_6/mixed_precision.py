@@ -26,9 +26,9 @@ def _class(name: str, stock: Any, base: Any, make: Callable[..., Any], init: Cal
     """A class that creates today's objects and accepts them as instances; a script's subclass is one of `stock`.
 
     Args:
-        name: of the class.
+        name: the name of the class.
         stock: what Keras has today.
-        base: whose objects are its own.
+        base: the class whose objects count as its own.
         make: makes one.
         init: the constructor of subclasses.
     """

@@ -131,7 +131,8 @@ def _of_the_layer(stock: property) -> property:
 
 
 def _expand_1d(data: Any) -> Any:
-    """Tensors of one dimension with a second one of size 1, in the structure of a batch; anything else as it is."""
+    """Adds a second dimension of size 1 to one-dimensional tensors in the structure of a batch; keeps all else
+    unchanged."""
 
     def expanded(value: Any) -> Any:
         is_flat = isinstance(value, tensor.Tensor) and value.shape.rank == 1

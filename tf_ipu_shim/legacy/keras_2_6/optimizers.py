@@ -62,7 +62,7 @@ def meant(value: Any) -> Any:
     """Returns the class that a script means by an imported later class; any other value unchanged.
 
     Args:
-        value: of a script's.
+        value: a value of a script.
     """
     return _meant.get(id(value), (value, value))[1]
 

@@ -1,7 +1,7 @@
 """Decides whether names of TensorFlow 1.15 to 2.6 keep their old meaning in this process.
 
-They do in a process that uses `ipu`, and under the runner. `TF_IPU_SHIM_COMPAT=stock` leaves TensorFlow and Keras as
-they are installed: then only names that they lack are served.
+They do in a process that uses `ipu`, and under the runner. `TF_IPU_SHIM_COMPAT=stock` leaves installed names of
+TensorFlow and Keras unchanged, and adds only names that they lack.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def has_graphcore_optimizers() -> bool:
 
 
 def is_stock() -> bool:
-    """Returns whether the user has asked for TensorFlow and Keras as they are; `current` refuses unknown values.
+    """Returns whether the user has asked for unchanged TensorFlow and Keras; `current` refuses unknown values.
 
     Example:
         >>> is_stock()

@@ -13,12 +13,12 @@ from tf_ipu_shim.tf_private.training import optimizer
 
 
 class IpuOptimizer(_OptimizerV2Wrapper):
-    """Hands all calls on to the Keras 2 optimizer it wraps; subclasses override `preprocess_gradients`.
+    """Forwards all calls to the wrapped Keras 2 optimizer; subclasses override `preprocess_gradients`.
 
     Args:
         opt: a Keras 2 optimizer.
-        name: of the operations.
-        **kwargs: of Keras's base class.
+        name: the name of the operations.
+        **kwargs: keyword arguments of Keras's base class.
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer.
@@ -45,7 +45,7 @@ class _KerasOptimizerWrapper(optimizer.Optimizer):
     """A Keras 2 optimizer that wraps one of TensorFlow 1.
 
     Args:
-        model: whose weights are trained if none are named; None for all trainable variables of the graph.
+        model: the model whose weights are trained if none are named; None for all trainable variables of the graph.
         opt: a Keras 2 optimizer.
     """
 

@@ -38,9 +38,9 @@ def class_over(methods: type, stock_name: str, name: str, root: str, module: str
     Args:
         methods: what it has on top of Keras' class.
         stock_name: module and name of Keras' class, such as `"sequential.Sequential"`.
-        name: of the class.
-        root: of the Keras package.
-        module: that the class says it is of.
+        name: the name of the class.
+        root: the root of the Keras package.
+        module: the module that the class names as its own.
     """
     place, _, kind = stock_name.partition(".")
     stock = getattr(keras2.module(f"engine.{place}", root), kind)

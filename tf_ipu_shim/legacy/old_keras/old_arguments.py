@@ -29,8 +29,8 @@ def refuse_deleted(name: str, stock: str) -> None:
     SDK 2.6 and newer have no such name at all; scripts of the old line run there too, as nothing else can be meant.
 
     Args:
-        name: of the class.
-        stock: of the class of `tf.keras` that took its place.
+        name: the name of the class.
+        stock: the class of `tf.keras` that replaced it.
 
     Raises:
         RuntimeError: SDK 2.2 to 2.5 is emulated.
@@ -46,7 +46,7 @@ def chosen_count(name: str, given_count: Any, older: Mapping[str, Any]) -> int:
     """Returns the number of mini-batches to an update, by whichever name a script calls it.
 
     Args:
-        name: of the model's class.
+        name: the name of the model's class.
         given_count: `gradient_accumulation_count`.
         older: values by older names of it.
 
@@ -92,7 +92,7 @@ def refuse_keras(kwargs: Mapping[str, Any], accepted: tuple[str, ...], method: s
     Args:
         kwargs: further arguments of a call.
         accepted: those of Keras that are refused if they are set.
-        method: that was called.
+        method: the method that was called.
 
     Raises:
         TypeError: Keras has no such argument.

@@ -43,9 +43,9 @@ class OldModel(PipelinedExtension):
         """Refused: such a model only runs in `fit`, `evaluate` and `predict`.
 
         Args:
-            inputs: of the model.
+            inputs: the inputs of the model.
             training: whether layers behave as in training.
-            mask: of the inputs.
+            mask: the mask of the inputs.
 
         Raises:
             ValueError: called by anything else.
@@ -68,11 +68,11 @@ class OldModel(PipelinedExtension):
         """Sets the optimizer, losses and metrics of the training.
 
         Args:
-            optimizer: of `tf.keras`, or of `tf.compat.v1.train`.
+            optimizer: an optimizer of `tf.keras`, or of `tf.compat.v1.train`.
             loss: as in Keras.
             metrics: as in Keras.
             loss_weights: as in Keras.
-            **kwargs: of Keras' `compile`.
+            **kwargs: keyword arguments of Keras' `compile`.
 
         Raises:
             NotImplementedError: an argument that these models do not support.
@@ -223,8 +223,8 @@ class OldModel(PipelinedExtension):
             overwrite: whether over an older one.
             include_optimizer: whether with the optimizer's state.
             save_format: `"tf"` or `"h5"`.
-            signatures: of the SavedModel.
-            options: of the SavedModel.
+            signatures: the signatures of the SavedModel.
+            options: the options of the SavedModel.
 
         Raises:
             NotImplementedError: always.
@@ -250,7 +250,7 @@ class OldModel(PipelinedExtension):
             x: inputs.
             y: targets.
             y_pred: outputs.
-            sample_weight: of each sample.
+            sample_weight: the weight of each sample.
         """
         loss = self.compiled_loss(  # type: ignore[attr-defined]
             y,

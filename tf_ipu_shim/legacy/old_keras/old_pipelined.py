@@ -89,7 +89,7 @@ class Pipelined(OldModel):
             prefetch_depth: elements that the infeed holds ready.
             accumulate_outfeed: whether the real device adds up what it sends. The reported value is the mean over
                 mini-batches in both cases.
-            accumulate_outfeed_dtype: of those sums.
+            accumulate_outfeed_dtype: the dtype of those sums.
             **kwargs: refused by name.
 
         Returns:

@@ -26,7 +26,7 @@ class StepData(IPUDataHandler):
         strict: whether data that is not a multiple of a step is refused; if not, a step is then one mini-batch.
         steps: steps of an epoch; what the data has when left out.
         steps_per_run: steps of one execution of the compiled program; the whole epoch when left out.
-        **data: of `IPUDataHandler`.
+        **data: the data of `IPUDataHandler`.
 
     Raises:
         ValueError: the data cannot be fed to a compiled program.

@@ -19,10 +19,10 @@ OptimizerV2: Any = keras2.module("optimizers.legacy.optimizer_v2").OptimizerV2
 
 
 class TensorFlow1Optimizer(OptimizerV2):
-    """A Keras optimizer that hands gradients on to one of TensorFlow 1.
+    """A Keras optimizer that passes gradients to a TensorFlow 1 optimizer.
 
     Args:
-        optimizer: of `tf.compat.v1.train`.
+        optimizer: an optimizer of `tf.compat.v1.train`.
 
     Example:
         >>> optimizer = TensorFlow1Optimizer(tf.compat.v1.train.MomentumOptimizer(0.1, 0.9))
@@ -37,8 +37,8 @@ class TensorFlow1Optimizer(OptimizerV2):
 
         Args:
             grads_and_vars: pairs of gradient and variable.
-            *args: of Keras' method; not looked at.
-            **kwargs: of Keras' method; not looked at.
+            *args: arguments of Keras' method; ignored.
+            **kwargs: keyword arguments of Keras' method; ignored.
         """
         return self.optimizer.apply_gradients(list(grads_and_vars), global_step=self.iterations)
 
@@ -60,7 +60,7 @@ def keras_optimizer(optimizer: Any) -> Any:
     """Returns an optimizer in the form that Keras models accept.
 
     Args:
-        optimizer: whatever a script hands to `compile`.
+        optimizer: any value that a script passes to `compile`.
 
     Raises:
         ValueError: it is one that reduces over replicas or accumulates, which the model does itself.

@@ -16,9 +16,10 @@ def add(name: str, op_list: Any, collections: Sequence[str] | None = None) -> An
     """Adds a summary of the trace events since they were last read.
 
     Args:
-        name: of the summary.
+        name: the name of the summary.
         op_list: a tensor or operation, or several, after which the events are read.
-        collections: of the graph, to which the summary goes; those that `merge_all` looks at where left out.
+        collections: the collections of the graph, to which the summary goes; those that `merge_all` looks at where left
+            out.
 
     Returns:
         The summary: a string tensor with a `Summary`, whose value is a tensor of serialised `IpuTraceEvent`s.

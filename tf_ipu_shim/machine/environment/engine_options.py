@@ -118,7 +118,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 def current() -> dict[str, str]:
-    """Returns the options in `POPLAR_ENGINE_OPTIONS` as it is now.
+    """Returns the current options in `POPLAR_ENGINE_OPTIONS`.
 
     Example:
         >>> current()

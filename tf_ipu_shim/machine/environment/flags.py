@@ -249,8 +249,8 @@ class PoplarFlags:
 def parse(text: str) -> PoplarFlags:
     """Reads flags as `TF_POPLAR_FLAGS` holds them: `--name=value`, or `--name` for one that is on or off.
 
-    Where a flag is given twice the last one counts. A text that does not begin with a dash names a file that holds
-    the flags, as TensorFlow has it for its flag variables.
+    The last of repeated flags counts. Text that does not begin with a dash is the name of a file with the flags, as in
+    TensorFlow's flag variables.
 
     Example:
         >>> parse("--use_synthetic_data=true").use_synthetic_data
@@ -282,7 +282,7 @@ def parse(text: str) -> PoplarFlags:
 
 
 def current() -> PoplarFlags:
-    """Returns the flags in `TF_POPLAR_FLAGS` as it is now; scripts change it while they run.
+    """Returns the current flags in `TF_POPLAR_FLAGS`; scripts change it while they run.
 
     Example:
         >>> current().while_loop_brute_force_max_trip_count

@@ -12,7 +12,7 @@ CODE_ERROR_FACTOR = 2.0
 """All of it together is expected between ours divided by this and ours times it; its parts are less certain."""
 
 STACK_BYTES = 3168
-"""Of a tile: 3,852,288 bytes of the adder's 1,216 tiles. Stacks do not grow with the program."""
+"""Bytes of a tile: 3,852,288 bytes of the adder on 1,216 tiles. Stacks do not grow with the program."""
 VERTEX_TYPE_BYTES = 1000
 """Code of a type of vertices: the two types of the dense layer have 2,422 bytes of a tile."""
 COMPUTE_SET_BYTES = 300
@@ -32,7 +32,7 @@ class TilePart(NamedTuple):
 
     Args:
         name: what it is.
-        tile_bytes: on each tile.
+        tile_bytes: the bytes on each tile.
     """
 
     name: str
@@ -46,7 +46,7 @@ class CodeCounts(NamedTuple):
         vertex_types: different vertex types, by name and element type.
         compute_sets: different compute sets.
         exchanges: different exchanges between tiles or IPUs.
-        messages: that a tile receives in these exchanges, `MESSAGES_OF_EXCHANGE` at most in each.
+        messages: the messages that a tile receives in these exchanges, `MESSAGES_OF_EXCHANGE` at most in each.
         host_exchanges: different copies with the host.
     """
 

@@ -13,7 +13,7 @@ class Lifetime(NamedTuple):
     """The lifetime of a value's memory; values written in place of others have none.
 
     Args:
-        value: that it was made for, or that has overwritten one of another kind.
+        value: the value that it was made for, or that has overwritten one of another kind.
         first: number of the point at which it comes into being.
     """
 

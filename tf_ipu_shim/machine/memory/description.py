@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Mode(enum.Enum):
-    """Where a value's bytes are.
+    """The location of a value's bytes.
 
     `ALWAYS`: in separate memory, from before the program starts until after it ends. `NEW`: in separate memory, while
     it is needed. `VIEW`: in the memory of the values it is made of, as a reshape or a slice is. `IN_PLACE`: in the
@@ -74,10 +74,10 @@ class Block:
     """Steps that run one after the other, and the values between them.
 
     Attributes:
-        steps: in an order in which they can run.
+        steps: the steps in an order in which they can run.
         segments: numbers of steps before which all earlier ones must have run, ascending.
         results: numbers of the values that are needed when the block ends.
-        keeps_order: whether the steps run as they stand, whatever that needs.
+        keeps_order: whether the steps keep their order, even if another needs less memory.
         io_tiles: how many tiles of the IPU are set apart for elements of feeds, and for nothing else; the last ones.
         liveness: what `liveness.live` found about it, once that is known: a `Liveness`.
 

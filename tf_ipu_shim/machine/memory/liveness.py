@@ -20,7 +20,7 @@ class Liveness:
         peak_bytes: bytes of the others at the largest step.
         peak_step: the op that runs then; the innermost one for a loop, branch or call.
         at_peak: the values that are alive then, apart from `always`.
-        order: numbers of the steps in the order in which they run; None for as they stand.
+        order: numbers of the steps in the order in which they run; None keeps the block's order.
     """
 
     always: tuple[Value, ...]
@@ -138,7 +138,7 @@ def _peak_bytes(liveness: Liveness) -> int:
 def smallest(block: Block) -> Liveness:
     """Returns the lower of two peaks: in the given order and in that of `schedule.greedy`.
 
-    Of a block that keeps its order, the first of these. It is found once: the block must not change any more.
+    The first of these, for a block that keeps its order. It is computed once, so the block must not change afterwards.
     """
     if block.liveness is None and block.keeps_order:
         block.liveness = live(block)

@@ -55,8 +55,8 @@ class LibraryCall(NamedTuple):
     """Temporary tile memory of one library call (a matmul), not included in other figures.
 
     Args:
-        operand_bytes: of these operands, in the order that the units want, of the part in work.
-        partial_bytes: of these partial sums, received ones included.
+        operand_bytes: the bytes of these operands, in the order that the units require, of the part in work.
+        partial_bytes: the bytes of these partial sums, received ones included.
         parts: one after the other, so that they fit into the proportion of a tile that the call may use.
     """
 
@@ -95,7 +95,7 @@ class IpuPlan:
         library: the call that needs most memory in addition to the tensors, in none of the other figures. None without
         such a call, or if not requested.
         code: bytes of each tile in addition to tensors; empty if not requested.
-        library_tile_bytes: by how much the temporary memory of library ops raises the peak of a tile.
+        library_tile_bytes: how much the temporary memory of library ops raises the peak of a tile.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -172,7 +172,7 @@ class IpuPlan:
 
     @property
     def used_bytes(self) -> int:
-        """Peak with the code of all tiles, as far as it was requested."""
+        """Peak, with the code of all tiles if it was requested."""
         return self.peak_bytes + self.code_bytes
 
     @property
@@ -207,8 +207,8 @@ class Saving(NamedTuple):
     """An action and the bytes it saves.
 
     Args:
-        action: in words, with the option that does it.
-        bytes: that the IPU needs less.
+        action: the action in words, with the option that does it.
+        bytes: the bytes that the IPU saves.
         fits: whether the whole program fits then.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tf_ipu_shim.machine.memory.plan import IpuPlan, MemoryPlan, Saving
 
 _LEAST_SHARE = 0.01
-"""Of what the best action saves: less is not worth naming, unless the program fits with it."""
+"""The part of the best action's savings below which an action is left out, unless the program fits with it."""
 
 
 def saving_between(plan: MemoryPlan, full: IpuPlan, changed: MemoryPlan, action: str) -> Saving:

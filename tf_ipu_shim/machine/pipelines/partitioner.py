@@ -35,7 +35,7 @@ def smallest_parts(
 ) -> tuple[list[int], float] | None:
     """Returns a split into parts that minimizes the largest part's memory, and that memory; None with too few layers.
 
-    Parts are filled in order, which is the best where all are alike.
+    Parts are filled in order, which is optimal if all layers are equal.
     """
     if len(layers) < len(memories):
         return None

@@ -42,7 +42,7 @@ class StageLayer(NamedTuple):
 
     Args:
         always: its weights, their optimizer state, and accumulated gradients.
-        gradients: of its weights for the mini-batch in work.
+        gradients: the gradients of its weights for the mini-batch in work.
         kept: results of its forward pass, and what is fed to it, that the backward pass takes; of one mini-batch.
         fed: the part of `kept` that is fed to it.
     """

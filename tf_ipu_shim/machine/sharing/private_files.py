@@ -16,7 +16,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def distrust_of_directory(path: str | os.PathLike[str]) -> str:
-    """Why somebody else could have placed a file in a directory, or could replace the directory itself.
+    """Returns why another user could have placed a file in a directory, or could replace the directory.
 
     Example:
         >>> distrust_of_directory("/")
@@ -35,7 +35,7 @@ def distrust_of_directory(path: str | os.PathLike[str]) -> str:
 
 
 def distrust_of_file(status: os.stat_result) -> str:
-    """Why somebody else could have written an open file."""
+    """Returns why another user could have written an open file."""
     return _distrust(status, is_last=True) if stat.S_ISREG(status.st_mode) else "is no file"
 
 

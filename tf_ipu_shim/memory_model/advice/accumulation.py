@@ -1,7 +1,7 @@
 """Rewrites a training step's blocks as if gradients of several mini-batches were accumulated (for advice).
 
 Each gradient of an update is added to an accumulator as soon as it is computed. Updates come last, and use the
-accumulators instead of the gradients. So optimizer state, if it is in remote memory, is never there together with
+accumulators instead of the gradients. So optimizer state in Streaming Memory is never on the IPU together with
 activations.
 """
 

@@ -62,7 +62,7 @@ class Partition(NamedTuple):
 
     Args:
         first_layers: number of the first layer of each.
-        bytes: that the fullest is expected to need.
+        bytes: the bytes that the fullest is expected to need.
     """
 
     first_layers: tuple[int, ...]

@@ -32,7 +32,7 @@ from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext, batc
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 MAX_INSTRUCTIONS = 20_000
-"""Of programs that are planned again; a larger one would take long to be refused."""
+"""The size limit of programs that are planned again; a larger one would delay the error."""
 _MAX_IPUS = 256
 _MAX_PARTITIONS = 3
 _MAX_LAYERS = 4  # that are named in one action
@@ -168,7 +168,7 @@ def _parts(samples: int) -> list[int]:
 def _accumulation_changes(now: Scenario, context: AnalysisContext, has_state: bool) -> Iterator[Named]:
     """Yields gradient accumulation, and optimizer state elsewhere, which accumulation allows.
 
-    First of two mini-batches as they are, then of parts of one, which make the same update.
+    First over two unchanged mini-batches, then over parts of one, which result in the same update.
     """
     state, option = "", ""
     if has_state:

@@ -105,7 +105,7 @@ class ComputationContext(NamedTuple):
         fusions: what is part of something, see `find_fusions`.
         key: distinguishes it from all others.
         outlined: those that belong to calls of outlined functions.
-        layouts: in which order tensors lie.
+        layouts: the memory layouts of tensors.
     """
 
     by_id: Mapping[int, Any]
@@ -121,8 +121,8 @@ class ComputationClassifier:
 
     Args:
         functions: what it was made of, with the ops as the script has them.
-        names: of the whole program; changed.
-        plannings: of matmuls without an annotation.
+        names: the names of the whole program; changed.
+        plannings: the plannings of matmuls without an annotation.
 
     Attributes:
         work: counts iterations of loops.

@@ -30,7 +30,7 @@ class ComputeSetNames:
 
     Attributes:
         products: the op and the type of each matmul, see `product_types`.
-        kernels: the variables that convolutions of the forward pass take as they are.
+        kernels: the variables that convolutions of the forward pass read unchanged.
         allocated: see `layouts.Layouts`.
     """
 

@@ -25,7 +25,7 @@ DRAWN = frozenset(
 )
 """Random ops."""
 ONE_CALL = DRAWN | frozenset({"AvgPool", "AvgPool3D", "AvgPoolGrad", "Erf", "SigmoidGrad", "TanhGrad"})
-"""Ops that PopLibs has one function for, whatever XLA makes of them."""
+"""Ops for which PopLibs has one function, even if XLA uses several instructions."""
 _OTHER_REDUCTIONS = frozenset({"All", "Any", "Max", "Min", "Prod"})
 _SHIFTED = frozenset({"StatelessRandomNormal", "StatelessRandomUniform"})
 _KEEPS_KNOWN = ELEMENTWISE | frozenset(
@@ -45,7 +45,7 @@ class Fusion(NamedTuple):
         library: what PopLibs calls its compute set; empty if that stays.
         op: the TensorFlow op that it is named by; empty for its own.
         operands: how many tensors it takes; 0 if that stays.
-        shared: whether it is part of a group that has one function for all that are alike.
+        shared: whether it is part of a group of equal calls that share one function.
         group: the instruction that those which are one expression end with; 0 for one that is in none.
         call: the instruction whose number it has, as one call does both; 0 for its own.
     """
@@ -188,7 +188,7 @@ class _Finder:
         return source.opcode == "constant" and len(distinct_elements(source.literal)) == 1
 
     def _scaled_tensor(self, instruction: Any) -> tuple[Any, Any, Any] | None:
-        """Returns a tensor scaled by a scalar that nothing else uses: product, tensor, scalar."""
+        """Returns a tensor scaled by a scalar, with no other consumer: multiplication, tensor, scalar."""
         product = self._source(instruction)
         if product.opcode == "convert" and self._has_one_user(product):
             product = self._source(self._by_id[product.operand_ids[0]])
@@ -301,7 +301,7 @@ class _Finder:
             self._found[instruction.id] = None
 
     def _scaled_by(self, instruction: Any) -> Any:
-        """Returns the scaled product that is the only consumer of a reduction."""
+        """Returns the scaled multiplication that is the only consumer of a reduction."""
         scaled = instruction
         while self._has_one_user(scaled):
             user = self._by_id[self._users[scaled.id][0]]

@@ -61,7 +61,7 @@ class Layouts(NamedTuple):
             the tiles, `NO_AXIS` for none.
         allocated: variables and arguments that Poplar allocates for the first matmul that takes them, by their keys:
             the axis that this one sums over. It grows in the order of the program.
-        keys: of arguments, by their instructions.
+        keys: the keys of arguments, by their instructions.
         computation: tells its constants apart from those of others.
     """
 

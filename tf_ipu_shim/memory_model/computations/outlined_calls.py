@@ -18,7 +18,7 @@ class OutlinedInstruction(NamedTuple):
     """The position of an instruction in an outlined function.
 
     Args:
-        fingerprint: tells what the function computes, whatever it and its arguments are called.
+        fingerprint: identifies the function's computation, independent of its name and its arguments' names.
     """
 
     fingerprint: str

@@ -58,7 +58,7 @@ class Work:
         grouped_convolutions: the same of those whose outputs look at some of the channels each, and their gradients.
         looped_convolutions: the same of convolutions within a loop of an XLA program.
         windows: numbers that gradients of pooling look at.
-        iterations: of loops within XLA programs.
+        iterations: the iterations of loops within XLA programs.
         results: numbers that XLA programs return, new values of variables among them.
     """
 
@@ -100,9 +100,9 @@ class ProgramWork:
     """The work of one run of a program.
 
     Args:
-        work: of XLA programs that are launched for one iteration, or once.
-        chunked_work: of iterations that run in chunks, several in one XLA program.
-        launches: of XLA programs, but for those in chunks.
+        work: the work of XLA programs that are launched for one iteration, or once.
+        chunked_work: the work of iterations that run in chunks, several in one XLA program.
+        launches: launches of XLA programs, except those of chunks.
         compiled: how large each XLA program is, by its function.
         random: random ops, which are XLA programs of one op each in both execution modes.
         feeds: for each infeed the elements that are taken, and their samples by the first axis.
@@ -333,7 +333,7 @@ def _source(by_id: Mapping[int, Any], instruction_id: int) -> Any:
 def _computing_instructions(computation: Any, idle: set[int]) -> list[tuple[str, Any]]:
     """Returns the instructions that cost time, with their kinds.
 
-    Products take matrices of either order.
+    Matmuls accept matrices of either order.
     """
     instructions = [(instruction.opcode, instruction) for instruction in computation.instructions]
     multiplied = {operand_id for opcode, each in instructions if opcode == "dot" for operand_id in each.operand_ids}

@@ -1,7 +1,7 @@
 """Propagates the mini-batch axis from operands of HLO instructions to their results.
 
-Products and sums over that axis, such as gradients of weights, have it no more. If an instruction is not known, its
-result has the axis if it is as long there as the operand.
+Matmuls and sums over that axis, such as gradients of weights, remove it. The result of an unknown instruction has the
+axis if its size there equals the operand's.
 """
 
 from __future__ import annotations

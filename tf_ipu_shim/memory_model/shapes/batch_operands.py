@@ -104,7 +104,7 @@ class MiniBatch:
     """Propagates the mini-batch axis through the values of a block, in both directions.
 
     Args:
-        parts: of so many parts of what has the mini-batch as an axis one counts.
+        parts: the number of parts into which tensors with a mini-batch axis are divided; one of them counts.
 
     Attributes:
         axes: where the mini-batch is in values, by number, as far as is known; anyone who gives values adds theirs.

@@ -1,4 +1,4 @@
-"""Computes bytes of tensors, as they are or under what-if changes (float16, smaller mini-batch).
+"""Computes bytes of tensors, unchanged or under what-if changes (float16, smaller mini-batch).
 
 A program that does not fit is planned again with other sizes. Its ops and their inputs stay the same. Only the bytes of
 a tensor change, by its dtype and by whether one of its axes is the mini-batch. That is followed from the feeds: see
@@ -23,7 +23,7 @@ class Sizes:
 
     Args:
         float16: whether 32-bit floats count as 16-bit ones.
-        batch_divisor: of so many parts of what has the mini-batch as an axis one counts.
+        batch_divisor: the number of parts into which tensors with a mini-batch axis are divided; one of them counts.
 
     Example:
         >>> weights = TensorSpec(types_pb2.DT_FLOAT, (10, 10))

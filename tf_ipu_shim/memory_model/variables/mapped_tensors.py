@@ -53,8 +53,7 @@ class MappedTensor(NamedTuple):
 class MappedTensors:
     """The tensors of one program, in creation order.
 
-    Products have their own computation, which those that are alike share, and are in the map once. So have
-    outlined functions with several calls.
+    Equal matmuls share one computation and are in the map once. So are outlined functions with several calls.
     """
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ class Storage:
         recomputes: whether pipelines compute activations again instead of keeping them.
         offloaded: kinds of variables that are in remote memory.
         shared: kinds of variables that the replicas share.
-        schedule: of pipelines, if it is another one than the script's.
+        schedule: the schedule of pipelines, if it is another one than the script's.
         offloads_activations: whether pipelines' FIFOs are in remote memory, if that is otherwise than in the script.
 
     Example:

@@ -61,9 +61,9 @@ class AnalysisContext:
         exchanges: bytes that a run copies, by (source, destination).
         coarse: XLA programs that were looked at op by op instead of in HLO, with the reason.
         without_form: what XLA said of those that it did not convert.
-        scopes: for an op's name the traced function that it is in.
+        scopes: for an op's name, the traced function that contains it.
         feeds: copies of elements of infeeds and outfeeds.
-        fed_samples: of the mini-batch, if it is an argument; 0 if it comes from an infeed.
+        fed_samples: the fed samples of the mini-batch, if it is an argument; 0 if it comes from an infeed.
     """
 
     def __init__(self, request: ProgramRequest, program: LoweredProgram, options: AnalysisOptions) -> None:

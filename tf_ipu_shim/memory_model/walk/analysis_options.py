@@ -19,7 +19,7 @@ class AnalysisOptions:
     Args:
         storage: where variables and gradient accumulators are stored.
         names: names of compute sets; with them steps say what they compute, so that cycles can be estimated.
-        planner_options: of matmuls without their own options.
+        planner_options: the planner options of matmuls without their own options.
         tensors: collects the tensors of the program for a tensor map.
         sizes: how many bytes tensors have.
         modules: the HLO of programs by content, shared between analyses of one program.

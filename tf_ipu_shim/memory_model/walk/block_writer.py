@@ -72,7 +72,7 @@ class BlockWriter:
 
     Args:
         context: what is known of the whole program, and what is written down of it.
-        function_name: of the function; empty for the program.
+        function_name: the name of the function; empty for the program.
         pipeline: name of the pipeline whose mini-batch it is in; empty for none.
     """
 

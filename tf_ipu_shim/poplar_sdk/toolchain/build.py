@@ -70,7 +70,7 @@ def find_prefix(directory: pathlib.Path | None = None) -> pathlib.Path:
 
 
 def missing_libraries(prefix: pathlib.Path) -> list[str]:
-    """Names of the libraries that are not in the folder, or not as they were published."""
+    """Names of the libraries that are missing in the folder, or differ from the published ones."""
     return [
         library
         for library in sources.library_names()
@@ -122,7 +122,7 @@ def _compile(
     scratch: pathlib.Path,
     compiled: Callable[[int], None],
 ) -> None:
-    """Compiles the sources, one a core at a time, and keeps each object as soon as it is made."""
+    """Compiles one source on each core at a time, and stores each object when it is compiled."""
     flags = [*sources.library_flags(), *sources.include_flags()]
 
     def compile_one(pair: tuple[pathlib.Path, pathlib.Path]) -> None:

@@ -21,7 +21,7 @@ _FOLDERS = {
 
 
 def variables(prefix: pathlib.Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Returns the search paths with the folder's parts first; one that has them stays as it is.
+    """Returns the search paths with the folder's parts first; a path that has them is unchanged.
 
     Example:
         >>> variables(pathlib.Path("/cache/poplar"), {"PATH": "/usr/bin"})["PATH"]

@@ -66,7 +66,7 @@ def compile_codelets(arguments: Arguments) -> None:
 
 
 def _run(command: Sequence[str], arguments: Arguments, stdout: int | None = None) -> str:
-    """Runs the compiler, whose messages go to the error stream as they are."""
+    """Runs the compiler and writes its messages unchanged to the error stream."""
     if arguments.verbose:
         print(shlex.join(command), file=sys.stderr)
     process = subprocess.run(

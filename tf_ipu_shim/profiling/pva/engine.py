@@ -13,7 +13,8 @@ _KEPT = frozenset({"weight", "optimizer_state", "accumulator"})
 def make_engine(profile: Profile, by_row: Mapping[int, Sequence[Program]]) -> list[Program]:
     """The switch between variables to the IPUs, a run, and variables back, with the steps before it.
 
-    Which program is to run, and seeds, go to all IPUs if there are several. Variables of an IPU are one copy.
+    The index of the next program, and seeds, are sent to all IPUs if there are several. All variables of an IPU are one
+    copy.
 
     Source: docs/reference/facts.md, section "Profiles".
     """

@@ -65,7 +65,7 @@ class Step:
     Args:
         start: cycles from the start of the run.
         ipus: how many there are.
-        apart: by how much later it begins on an IPU that does something else until then: in a pipeline.
+        apart: how much later it begins on an IPU that does something else until then: in a pipeline.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class Execution:
     """The runs that were counted.
 
     Args:
-        facts: of the profile: cycles of a run, the program's name, its pipelines.
+        facts: facts of the profile: cycles of a run, the program's name, its pipelines.
     """
 
     def __init__(

@@ -109,7 +109,7 @@ class Temporaries(NamedTuple):
     """Temporary memory of a library call.
 
     Args:
-        tiles: that have some of it, each as much as the others.
+        tiles: the tiles that have some of it, each as much as the others.
     """
 
     name: str = ""

@@ -87,7 +87,7 @@ class Program(Refusing):
     """A program, which may be put together of others.
 
     Args:
-        row: of the profile.
+        row: the row of the profile.
         computeset: what an `OnTileExecute` runs; None for all else.
         kind: its type, if that is not the row's.
     """

@@ -19,7 +19,7 @@ class Refusing:
     """A class some of whose attributes are refused by name.
 
     Attributes:
-        refused: for each of them why.
+        refused: the reason for each of them.
     """
 
     refused: Mapping[str, str] = {}

@@ -41,8 +41,8 @@ class Report(Refusing):
     """The profile of one program.
 
     Args:
-        profile: as it was read.
-        runs: of the program; None if they were not counted.
+        profile: the report file.
+        runs: the runs of the program; None if they were not counted.
 
     Attributes:
         compilation: what it consists of, and its memory.
@@ -79,7 +79,7 @@ class Report(Refusing):
 
     @property
     def version(self) -> FormatVersion:
-        """Of the file's format."""
+        """The version of the file's format."""
         return FormatVersion(FORMAT_VERSION, 0, 0, True)
 
     @property

@@ -109,7 +109,7 @@ def run(
 def start(kind: str, name: str, arrays: Sequence[np.ndarray], root: int = 0, line: str = "") -> int:
     """Starts a collective without waiting, so that processes may start theirs in different orders.
 
-    Operations of one name follow each other as they were started.
+    Operations of one name run in the order in which they started.
 
     Example:
         >>> (total,) = finish("loss", start("sum", "loss", [np.ones(3)]))

@@ -41,7 +41,7 @@ class Listener:
     """Accepts connections from other processes of the job.
 
     Args:
-        directory: of the job, where all of it is on this machine; else it listens at its address.
+        directory: the directory of the job, where all of it is on this machine; else it listens at its address.
 
     Raises:
         OSError: another process listens there.

@@ -1,7 +1,7 @@
 """Records for what each process of a job waits, to explain collectives that time out.
 
 The others ask, with a short deadline. A separate thread of the process answers with the current wait and the last
-operation that it took part in. It answers whatever the script does, unless the whole process is stopped.
+operation that it took part in. It answers even while the script is busy, unless the whole process is stopped.
 """
 
 from __future__ import annotations

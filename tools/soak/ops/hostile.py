@@ -70,7 +70,7 @@ class Edges:
 
     Args:
         kind: `float` or `integer`.
-        elements: for a NumPy type those elements.
+        elements: elements of a NumPy type.
         stride: one in so many elements changes.
         apart: whether inputs are changed one by one as well.
     """

@@ -96,7 +96,7 @@ def definition(op: str) -> Any:
 
 
 def why_not(op: str) -> str:
-    """Why an op cannot be run on its own; empty where it may be."""
+    """Why an op cannot run by itself; empty if it can."""
     found = definition(op)
     if found is None:
         return "has a kernel and no definition"

@@ -1,6 +1,6 @@
 """Differences that are known, and why they stay: the soak tells of them, and does not fail for them.
 
-Of TensorFlow 2.15.1, two also of 2.21.0. An op that is different in another way than is listed fails.
+Differences of TensorFlow 2.15.1, two of them also of 2.21.0. An op with a difference that is not listed fails.
 """
 
 from __future__ import annotations

@@ -185,13 +185,14 @@ def function_of(case: op_cases.Case, device: str, gradients: bool = False) -> Ca
 
 
 def _is_constant(case: op_cases.Case, number: int) -> bool:
-    """Whether a script writes an input down, as axes. XLA runs programs whose shapes are arguments in any mode."""
+    """Whether a script writes an input as a constant, such as axes. Programs with shapes as arguments run in XLA in
+    every mode."""
     name, argument = op_cases.definition(case.op).input_arg[number].name, case.arguments[number]
     return isinstance(argument, np.ndarray) and name in op_recipes.VALUES and name not in op_recipes.DATA
 
 
 def _own(case: op_cases.Case, number: int, argument: Any, tensors: Iterator[Any]) -> Any:
-    """Returns an argument as it is within the function."""
+    """Returns an argument as the function sees it."""
     if _is_constant(case, number):
         return tf.constant(case.arguments[number])
     return [next(tensors) for _ in argument] if isinstance(argument, list) else next(tensors)
@@ -287,7 +288,7 @@ def _signature(argument: Any) -> Any:
 
 
 def _refused(case: op_cases.Case, say: Callable[..., None]) -> bool:
-    """Returns whether programs refuse the op, whatever its input."""
+    """Returns whether programs refuse the op for any input."""
     with running("kernels"):
         outcome = traced(case, IPU)
     if outcome.error is None or not REFUSED.search(str(outcome.error)):

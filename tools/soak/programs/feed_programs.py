@@ -48,8 +48,8 @@ class Program:
     Args:
         replicas: how many.
         shards: IPUs of each.
-        loops: in order.
-        elements: of the dataset, 0, 1, 2, ...
+        loops: the loops in order.
+        elements: the elements of the dataset, 0, 1, 2, ...
         runs: how often it is run.
     """
 
@@ -82,7 +82,7 @@ class Outcome:
     """The outcome of one run.
 
     Args:
-        totals: of each loop, of the first replica; None where the dataset ended.
+        totals: the totals of each loop, of the first replica; None where the dataset ended.
         sent: what the first loop has sent, a row an iteration, a column a replica.
         steps: iterations of the first loop so far.
     """
@@ -97,7 +97,7 @@ class _Ended(Exception):
 
 
 class _Counted:
-    """A program counted out by hand.
+    """A program whose results are counted by hand.
 
     Args:
         program: the program.

@@ -27,9 +27,9 @@ class Program:
     """A loop that writes an array, and something that takes the array.
 
     Args:
-        size: that the array is made with; smaller than the rows that are written, it grows.
-        rows: that are written.
-        width: of a row; 0 for scalars.
+        size: the size that the array is made with; smaller than the rows that are written, it grows.
+        rows: the rows that are written.
+        width: the width of a row; 0 for scalars.
         place: where an iteration writes, a key of `_PLACES`.
         reads: whether an iteration reads what the one before wrote.
         known: whether the array is told its rows' shape.

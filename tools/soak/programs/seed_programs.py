@@ -43,9 +43,9 @@ class Program:
     Args:
         draws: keys of `_DRAWS`, each with what it is in, of `_AROUND`.
         unused: whether something is drawn as well that nothing takes.
-        replicas: that run it.
+        replicas: the replicas that run it.
         identical: whether replicas draw the same.
-        seed: of the device.
+        seed: the seed of the device.
         runs: how often it is run.
     """
 

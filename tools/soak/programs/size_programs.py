@@ -71,7 +71,7 @@ class Program:
         result: what is made of it, a key of `_RESULTS`.
         around: what it is in, of `_AROUND`.
         constant: whether the value is known when the program is built.
-        elements: of the vector.
+        elements: the elements of the vector.
         steps: how often a run does it.
         runs: how often it is run.
     """

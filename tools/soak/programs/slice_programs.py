@@ -33,9 +33,9 @@ class Statement:
     """One statement.
 
     Args:
-        kind: of `_WRITES` or `_BLOCKS`.
+        kind: one of the keys of `_WRITES` or `_BLOCKS`.
         numbers: what it draws its places and expressions from.
-        bodies: of blocks.
+        bodies: the bodies of blocks.
     """
 
     kind: str
@@ -48,8 +48,8 @@ class Program:
     """A program over a vector or matrix `state`, another variable `other`, and a carried tensor.
 
     Args:
-        shape: of all of them.
-        statements: in order.
+        shape: the shape of all of them.
+        statements: the statements in order.
         runs: how often it is run.
     """
 
@@ -108,8 +108,8 @@ class _Builder:
     """Builds statements.
 
     Args:
-        shape: of the variables.
-        variables: by name.
+        shape: the shape of the variables.
+        variables: the variables by name.
     """
 
     def __init__(self, shape: tuple[int, ...], variables: dict[str, Any]) -> None:

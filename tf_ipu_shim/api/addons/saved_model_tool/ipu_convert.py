@@ -23,9 +23,9 @@ class IpuConversionParams:
     """The parameters of a SavedModel conversion.
 
     Args:
-        batch_size: of each batch, where the model leaves it open.
+        batch_size: the size of each batch, where the model leaves it open.
         excluded_nodes: regular expressions: nodes in whose names one is found stay on the host.
-        num_ipus: that the model runs on.
+        num_ipus: the number of IPUs that the model runs on.
         batch_per_step: how many batches a run of the program takes; 0 for a program without a loop.
         matmul_amp: the part of a tile's memory, 0.0 to 1.0, that matrix multiplications may take for the time they run.
         conv_amp: the same for convolutions.
@@ -94,7 +94,7 @@ class IpuConversionParams:
         """Writes them to `conversion_params.json`, which `load_from_json_file` reads.
 
         Args:
-            directory: of the file.
+            directory: the directory of the file.
 
         Raises:
             ValueError: it is not a directory, or not writable.
@@ -143,8 +143,8 @@ class IpuGraphConverter:
 
     Args:
         input_saved_model_dir: the SavedModel.
-        input_saved_model_tags: which of its graphs, a tag or a list of them; the one for serving when left out.
-        input_saved_model_signature_key: which of its signatures; `"serving_default"` when left out.
+        input_saved_model_tags: selects one of its graphs, a tag or a list of them; the one for serving when left out.
+        input_saved_model_signature_key: selects one of its signatures; `"serving_default"` when left out.
         input_meta_graph_def: a `MetaGraphDef` in the place of a SavedModel.
         input_sess: a session of its graph, with the values of its variables.
         conversion_params: what to convert to.
@@ -280,11 +280,11 @@ def create_inference_graph(
     Args:
         batch_size: see `IpuConversionParams` for this and all others that are not named here.
         input_saved_model_dir: see `IpuGraphConverter` for this, its tags and its signature.
-        input_saved_model_tags: which of its graphs.
-        input_saved_model_signature_key: which of its signatures.
+        input_saved_model_tags: selects one of its graphs.
+        input_saved_model_signature_key: selects one of its signatures.
         output_saved_model_dir: a new directory.
         excluded_nodes: regular expressions.
-        num_ipus: that the model runs on.
+        num_ipus: the number of IPUs that the model runs on.
         batch_per_step: how many batches a run takes.
         matmul_amp: 0.0 to 1.0.
         conv_amp: 0.0 to 1.0.

@@ -166,7 +166,7 @@ def change_description_cmd_name(parser: argparse.ArgumentParser, subcmd: str | N
 
     Args:
         parser: is changed.
-        subcmd: which command of it the parser is of.
+        subcmd: the command whose parser this is.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.saved_model_cli.change_description_cmd_name`.
     """

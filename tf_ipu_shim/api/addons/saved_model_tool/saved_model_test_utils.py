@@ -24,8 +24,8 @@ def declare_signature(
     """Names the inputs and outputs of a model: a decorator of `ModelForTest.create`.
 
     Args:
-        input_name_keys: of the placeholders, in their order; their own names when left out.
-        output_name_keys: of what `create` returns; the names of its ops when left out.
+        input_name_keys: the names of the placeholders, in their order; their own names when left out.
+        output_name_keys: the names of the tensors that `create` returns; the names of its ops when left out.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.saved_model_test_utils.declare_signature`.
     """

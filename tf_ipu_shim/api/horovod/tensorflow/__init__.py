@@ -191,8 +191,8 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
     """Returns an optimizer that applies the gradients of all processes, reduced to one.
 
     Args:
-        optimizer: of TensorFlow 1, or of Keras.
-        name: of the optimizer.
+        optimizer: an optimizer of TensorFlow 1, or of Keras.
+        name: the name of the optimizer.
         use_locking: whether TensorFlow 1 locks variables while it updates them.
         compression: `Compression.none` (when left out) or `Compression.fp16`.
         sparse_as_dense: gradients of embeddings are always made dense; recorded.

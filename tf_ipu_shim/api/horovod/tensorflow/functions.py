@@ -28,7 +28,7 @@ _DEFAULTS: dict[str, tuple[Any, ...]] = {
 
 
 class _NotCompressed:
-    """Sends tensors as they are."""
+    """Sends tensors unchanged."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
@@ -75,9 +75,9 @@ def allreduce(
     """Reduces a tensor over all processes.
 
     Args:
-        tensor: of the same shape in every process; slices of a tensor are made that.
+        tensor: a tensor of the same shape in every process; slices of a tensor are made that.
         average: whether to divide by the number of processes, as older scripts say it.
-        device_dense: of Horovod's library; the host here.
+        device_dense: a device of Horovod's library; the host here.
         device_sparse: the same.
         compression: `Compression.none` (when left out) or `Compression.fp16`.
         op: `Average` (when left out) or `Sum`.
@@ -161,7 +161,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: st
     Args:
         obj: as of `allgather_object`; of other processes than `root_rank` the value does not matter.
         root_rank: the process whose object it is.
-        session: of TensorFlow 1; nothing is run in it.
+        session: a session of TensorFlow 1; nothing is run in it.
         name: the same in every process.
 
     Returns:
@@ -182,7 +182,7 @@ def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> 
     Args:
         obj: numbers, strings, bytes, None, and lists, tuples, sets and dictionaries of them. An object of any other
             class is refused: to make it again, code that comes from another process would be run.
-        session: of TensorFlow 1; nothing is run in it.
+        session: a session of TensorFlow 1; nothing is run in it.
         name: the same in every process.
 
     Returns:
@@ -206,11 +206,11 @@ def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> 
 
 
 class Reduction:
-    """How tensors of all processes become one.
+    """How tensors of all processes are combined.
 
     Args:
         op: `Average` (None) or `Sum`.
-        compression: what they are on their way; None: as they are.
+        compression: their form during the transfer; None: unchanged.
         options: others of Horovod's.
         prescale: what they are multiplied by before.
         postscale: and after.

@@ -104,7 +104,7 @@ class BroadcastGlobalVariablesCallback(_Callback):  # type: ignore[misc]
 
     Args:
         root_rank: the process whose values they are.
-        device: of Horovod's library: the host.
+        device: a device of Horovod's library: the host.
 
     Raises:
         UnsupportedError: another device.
@@ -131,7 +131,7 @@ class MetricAverageCallback(_Callback):  # type: ignore[misc]
     """Has the logs of an epoch be the means over all processes. It belongs before callbacks that read them.
 
     Args:
-        device: of Horovod's library: the host.
+        device: a device of Horovod's library: the host.
 
     Raises:
         UnsupportedError: another device.

@@ -39,7 +39,7 @@ def allreduce(
     """Reduces a tensor over all processes.
 
     Args:
-        tensor: of the same shape in every process.
+        tensor: a tensor of the same shape in every process.
         op: `Average` (when left out) or `Sum`; or a `tf.distribute.ReduceOp`.
         tensor_name: the same in every process; its tensor's name when left out. SDK 2.6 has `prescale_factor` here.
         postscale_factor: what the result is multiplied by.
@@ -74,10 +74,10 @@ def allreduce(
 def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None, tensor_name: str | None = None) -> Any:
     """Gathers the tensors of all processes: for TensorFlow 2 along a new first axis, for TensorFlow 1 along the first.
 
-    Which of the two follows from the arguments' names, else from whether the script has TensorFlow 2's behaviour.
+    The arguments' names select one of the two; if they do not, TensorFlow 2's behaviour does.
 
     Args:
-        tensor: for TensorFlow 1 of any size along the first axis, else of the same shape in every process.
+        tensor: for TensorFlow 1 a tensor of any size along the first axis, else of the same shape in every process.
         name: the same in every process; its tensor's name when left out. As it is called for TensorFlow 1.
         value: the TensorFlow 2 name of `tensor`.
         tensor_name: the TensorFlow 2 name of `name`.
@@ -107,7 +107,7 @@ def horovod_allgather(tensor: Any, name: str | None = None) -> Any:
     """Concatenates the tensors of all processes along their first axis: `allgather` of Horovod.
 
     Args:
-        tensor: of any size along the first axis, else of the same shape in every process.
+        tensor: a tensor of any size along the first axis, else of the same shape in every process.
         name: the same in every process; its tensor's name when left out.
 
     Returns:
@@ -133,7 +133,7 @@ def broadcast(
     """Returns the tensor of one process, in all of them.
 
     Args:
-        tensor: of the same shape in every process.
+        tensor: a tensor of the same shape in every process.
         root_rank: the process whose tensor it is.
         name: the same in every process; its tensor's name when left out.
         value: the TensorFlow 2 name of `tensor`.

@@ -56,7 +56,8 @@ class IPULayerReplacer:
         """Exchanges a layer.
 
         Args:
-            layer_instance: a layer; of the user's classes stays as it is, as do all that IPUs have no layer for.
+            layer_instance: a layer. Layers of the user's classes, and layers without an IPU counterpart, are returned
+                unchanged.
 
         Returns:
             The layer, or one with the same name, configuration and weights.

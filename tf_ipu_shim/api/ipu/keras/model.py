@@ -50,7 +50,7 @@ class ModelMethods(OldModel, FunctionalExtension):
     Args:
         *args: inputs and outputs: Keras tensors. As in SDK 1.2 a list of layers instead, which makes a `Sequential`.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
-        gradient_accumulation_dtype: of the sums; that of the weights when left out.
+        gradient_accumulation_dtype: the dtype of the sums; that of the weights when left out.
         layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
         accumulation_count: what SDKs up to 1.4 called `gradient_accumulation_count`.
         accumulation_dtype: what SDKs up to 1.4 called `gradient_accumulation_dtype`.
@@ -118,11 +118,11 @@ class SequentialMethods(OldModel, SequentialExtension):
     Args:
         layers: a list of layers.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
-        gradient_accumulation_dtype: of the sums; that of the weights when left out.
+        gradient_accumulation_dtype: the dtype of the sums; that of the weights when left out.
         layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
         accumulation_count: what SDKs up to 1.4 called `gradient_accumulation_count`.
         accumulation_dtype: what SDKs up to 1.4 called `gradient_accumulation_dtype`.
-        name: of the model.
+        name: the name of the model.
 
     Raises:
         ValueError: `layers` is not a list of layers, or the count is smaller than 1.
@@ -235,7 +235,7 @@ def remember_accumulation(model: Any, count: int, dtype: Any) -> None:
     Args:
         model: the model.
         count: their number.
-        dtype: of the summed gradients.
+        dtype: the dtype of the summed gradients.
     """
     remember(model, gradient_accumulation_count=count, gradient_accumulation_dtype=dtype)
     remember(model, accumulation_count=count, accumulation_dtype=dtype)

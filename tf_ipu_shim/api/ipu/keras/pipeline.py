@@ -29,14 +29,14 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
     Args:
         *args: inputs and outputs: Keras tensors.
         gradient_accumulation_count: mini-batches to an update of the weights; SDKs up to 1.3: `pipeline_depth`.
-        gradient_accumulation_dtype: of the summed gradients; that of the weights when left out.
+        gradient_accumulation_dtype: the dtype of the summed gradients; that of the weights when left out.
         batch_serialization_iterations: mini-batches that a stage works through one after another.
         device_mapping: the IPU of each stage; stage i on IPU i when left out.
         pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out.
         recomputation_mode: a `RecomputationMode`. Results do not depend on it.
-        forward_propagation_stages_poplar_options: for each stage.
-        backward_propagation_stages_poplar_options: for each stage.
-        weight_update_poplar_options: for the update.
+        forward_propagation_stages_poplar_options: the Poplar options of each forward stage.
+        backward_propagation_stages_poplar_options: the Poplar options of each backward stage.
+        weight_update_poplar_options: the Poplar options of the weight update.
         offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
         replicated_optimizer_state_sharding: see `pipelining_ops.pipeline`.
         offload_activations: where the real device keeps activations. Results do not depend on it.
@@ -127,9 +127,9 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
         device_mapping: the IPU of each stage; stage i on IPU i when left out.
         pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out.
         recomputation_mode: a `RecomputationMode`. Results do not depend on it.
-        forward_propagation_stages_poplar_options: for each stage.
-        backward_propagation_stages_poplar_options: for each stage.
-        weight_update_poplar_options: for the update.
+        forward_propagation_stages_poplar_options: the Poplar options of each forward stage.
+        backward_propagation_stages_poplar_options: the Poplar options of each backward stage.
+        weight_update_poplar_options: the Poplar options of the weight update.
         offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
         replicated_optimizer_state_sharding: see `pipelining_ops.pipeline`.
         offload_activations: where the real device keeps activations. Results do not depend on it.
@@ -238,8 +238,8 @@ class PipelinedModel:
     """The name of `PipelineSequential` in SDK 1.2; makes one.
 
     Args:
-        *args: of `PipelineSequential`.
-        **kwargs: of `PipelineSequential`.
+        *args: arguments of `PipelineSequential`.
+        **kwargs: keyword arguments of `PipelineSequential`.
 
     Raises:
         NotImplementedError: SDK 1.3 or 1.4 is emulated, which refuse it by name.

@@ -17,18 +17,18 @@ def experimental_application_compile_op(
 ) -> Any:
     """Compiles a function to a file that embedded engines run, in this process or another.
 
-    Where `ipu_compiler.compile` runs a program, this keeps it: with its configuration, and with the values of what is
-    constant in it. No IPU is attached for it, so that it works under `DeviceConnectionType.NEVER` too. The file's
-    format is described in `docs/how_to/deploy/embedded_runtime.md`; it holds data only.
+    `ipu_compiler.compile` runs a program; this function stores it, with its configuration and constants. It attaches to
+    no IPU, so it also works under `DeviceConnectionType.NEVER`. The file's format is described in
+    `docs/how_to/deploy/embedded_runtime.md`; it holds data only.
 
     Args:
         func: a Python function or `tf.function` with one argument for each input, usually with a loop or pipeline that
             uses infeeds and outfeeds.
         inputs: a list of tensors and values. Values become part of the application; tensors are inputs of its engine.
-        output_path: of the file; a new file in the directory for temporary files when left out.
+        output_path: the path of the file; a new file in the directory for temporary files when left out.
         freeze_variables: whether variables become part of the application with the values that they have when the op
             runs; else they are inputs of its engine.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         A scalar string tensor, the path. In graph mode the file is written when it is fetched.

@@ -29,7 +29,7 @@ def embedded_runtime_stop(context: Any) -> None:
     """Graphcore's runtime cannot stop an engine; it ends with the process.
 
     Args:
-        context: of the started executable.
+        context: the context of the started executable.
 
     Raises:
         NotImplementedError: always, as Graphcore's.

@@ -33,7 +33,7 @@ def outlined_function(
         unique_sharding: whether all its ops are on one IPU, which Graphcore's compiler uses; placement here follows the
             ops' own shards.
         keep_input_layouts: a layout of tensors over tiles; no effect.
-        name: of the calls; the function's own name when left out. (SDK 1.4 has it as the second argument.)
+        name: the name of the calls; the function's own name when left out. (SDK 1.4 has it as the second argument.)
 
     Returns:
         The function with the same arguments.
@@ -80,7 +80,7 @@ def function(func: Callable[..., Any], name: Any = None) -> Any:
 
     Args:
         func: takes and returns tensors.
-        name: of the calls.
+        name: the name of the calls.
 
     Returns:
         The function with the same arguments.

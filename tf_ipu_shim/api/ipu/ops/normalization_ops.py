@@ -52,8 +52,8 @@ def group_norm(
         center: adds a variable `beta`, `[channels]`.
         scale: multiplies by a variable `gamma`, `[channels]`.
         epsilon: added to the variance. 1e-6 before SDK 2.3.
-        param_initializers: for `beta` and `gamma`; zeros and ones else.
-        reuse: of the variables' scope.
+        param_initializers: the initializers of `beta` and `gamma`; zeros and ones by default.
+        reuse: whether to reuse the variables of the scope.
         variables_collections: a list of collections, or a dictionary of such lists for `beta` and `gamma`.
         training: has no influence on the values.
         trainable: whether the variables are.

@@ -24,7 +24,7 @@ def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> Any
     the configuration choose the events.
 
     Args:
-        name: of the summary.
+        name: the name of the summary.
         op_list: an op, or several, after which the events are read.
         collections: the graph's collections it goes to.
 

@@ -70,7 +70,7 @@ class AutomaticLossScalingOptimizer(loss_scaling.LossScaling, IpuOptimizer):
         max_loss_scaling_factor: the factor stays below.
         accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
         ratio_threshold: the share of large gradients that is too many.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: a number is out of range, or a Keras optimizer is given.

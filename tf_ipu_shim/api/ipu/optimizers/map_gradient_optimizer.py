@@ -14,7 +14,7 @@ class MapGradientOptimizer(IpuOptimizer):
     Args:
         wrapped_optimizer: a `tf.compat.v1.train.Optimizer`.
         gradient_mapping_function: takes a gradient and its variable, returns a gradient.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: `wrapped_optimizer` is a Keras optimizer.

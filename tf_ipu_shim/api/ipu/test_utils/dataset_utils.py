@@ -22,8 +22,8 @@ def create_multi_increasing_dataset(
 
     Args:
         value: number of elements.
-        shapes: of the parts of each element.
-        dtypes: of the parts; float32 by default.
+        shapes: the shapes of the parts of each element.
+        dtypes: the dtypes of the parts; float32 by default.
         repeat: whether it begins again at its end.
 
     Source: `tensorflow.python.ipu.test_utils.dataset_utils.create_multi_increasing_dataset`.
@@ -45,9 +45,9 @@ def create_dual_increasing_dataset(
 
     Args:
         value: number of elements.
-        data_shape: of the data.
-        label_shape: of the labels.
-        dtype: of both.
+        data_shape: the shape of the data.
+        label_shape: the shape of the labels.
+        dtype: the dtype of both.
         repeat: whether it begins again at its end.
 
     Source: `tensorflow.python.ipu.test_utils.dataset_utils.create_dual_increasing_dataset`.
@@ -66,8 +66,8 @@ def create_single_increasing_dataset(
 
     Args:
         value: number of elements.
-        shape: of the elements.
-        dtype: of the elements.
+        shape: the shape of the elements.
+        dtype: the dtype of the elements.
         repeat: whether it begins again at its end.
 
     Source: `tensorflow.python.ipu.test_utils.dataset_utils.create_single_increasing_dataset`.

@@ -29,7 +29,7 @@ def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable
     """Returns the entries of a list that are in no name.
 
     Args:
-        names: to look through.
+        names: the names to look through.
         whitelist: parts of names; `*` and `?` stand for any text and any letter.
 
     Source: `tensorflow.python.ipu.test_utils.report_helper.missing_whitelist_entries_in_names`.
@@ -149,7 +149,7 @@ class ReportJSON:
         """Takes the events so far, serialised.
 
         Args:
-            session: to read them in, instead of the helper's own.
+            session: a session to read them in, instead of the helper's own.
 
         Raises:
             ValueError: there is no session.
@@ -193,7 +193,7 @@ class ReportJSON:
             assert_msg: shown if there are others.
 
         Returns:
-            How many there are of each type, by `IpuTraceEvent.Type`.
+            The number of events of each `IpuTraceEvent.Type`.
         """
         self._events = [_Event.FromString(event) if isinstance(event, bytes) else event for event in events]
         if assert_len is not None:
@@ -287,7 +287,7 @@ class ReportJSON:
         """The stages of the program's pipeline are on these IPUs.
 
         Args:
-            expected_ipus: of each stage, in order.
+            expected_ipus: the expected IPUs of each stage, in order.
             tile_per_ipu: not looked at: the event tells IPUs.
         """
         tensor_map = self.get_tensor_map()
@@ -302,7 +302,7 @@ class ReportJSON:
         return json.loads(json_text) if json_text else {}
 
     def get_ml_type_counts(self) -> list[int]:
-        """Returns how many products belong to inference, to the forward pass, to the backward pass, and to updates."""
+        """Returns the numbers of matmuls of inference, of the forward pass, of the backward pass, and of updates."""
         types = list(self.get_instruction_info().get("ml_types", {}).values())
         return [types.count(ml_type) for ml_type in (1, 2, 3, 4)]
 

@@ -42,7 +42,7 @@ class TestCaseExtensions:
         """Asserts a program's number of runs and total cycles.
 
         Args:
-            report: of the program.
+            report: the report of the program.
             expected: cycles.
             tolerance: part of them by which it may differ.
             expected_executions: runs.
@@ -71,7 +71,7 @@ class TestCaseExtensions:
         """Every compute set has an entry of the list in its name, and every entry is in the name of one.
 
         Args:
-            report: of the program.
+            report: the report of the program.
             ok: parts of names, with `*` and `?`.
             ignore_common: whether those that any program may have are left out.
         """

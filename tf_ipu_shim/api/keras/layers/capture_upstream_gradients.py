@@ -43,7 +43,7 @@ class _GradientCaptureLayerBase(_Layer):  # type: ignore[misc]
         """Builds the wrapped layer.
 
         Args:
-            input_shape: of the inputs.
+            input_shape: the shape of the inputs.
         """
         if not self._layer.built:
             self._layer.build(input_shape)
@@ -84,9 +84,9 @@ class CaptureUpstreamGradients(_GradientCaptureLayerBase):
         """Calls the layer.
 
         Args:
-            inputs: of the layer.
-            *args: of the layer.
-            **kwargs: of the layer.
+            inputs: the inputs of the layer.
+            *args: arguments of the layer.
+            **kwargs: keyword arguments of the layer.
 
         Returns:
             The layer's outputs.
@@ -192,9 +192,9 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
         """Calls the layer with its activation functions behind marks.
 
         Args:
-            inputs: of the layer.
-            *args: of the layer.
-            **kwargs: of the layer.
+            inputs: the inputs of the layer.
+            *args: arguments of the layer.
+            **kwargs: keyword arguments of the layer.
 
         Returns:
             The layer's outputs.

@@ -74,7 +74,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
         captured_grads_only: whether only gradients given as `captured_grads` count.
         lpf_alpha: the share of older counts that is kept.
         histogram_bin_edge: the magnitude from which a gradient is large.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer, or an argument has no such value.
@@ -170,7 +170,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
             grads_and_vars: pairs of gradient and variable.
             captured_grads: further gradients of the scaled loss that count; any structure of tensors.
             global_step: recorded; Keras counts `iterations`.
-            name: of the operation.
+            name: the name of the operation.
             experimental_aggregate_gradients: passed to the wrapped optimizer.
         """
         pairs = [(g, v) if g is None else self.preprocess_gradients(g, v) for g, v in grads_and_vars]
@@ -314,7 +314,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         replicated_optimizer_state_sharding: as above.
         dtype: as above.
         reduction_method: as above.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: `als_optimizer` is not an `ALSOptimizer`; or as `GradientAccumulationOptimizer`.
@@ -373,7 +373,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         Args:
             grads_and_vars: pairs of gradient and variable.
             captured_grads: as for `ALSOptimizer.apply_gradients`; those of all mini-batches count.
-            name: of the operation.
+            name: the name of the operation.
             experimental_aggregate_gradients: passed to the wrapped optimizer.
         """
         counted = [] if captured_grads is None else [self._opt.count_captured_gradients(captured_grads)]
@@ -385,7 +385,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         """Makes an optimizer like the one whose `get_config` gave `config`.
 
         Args:
-            config: from `get_config`.
+            config: a configuration from `get_config`.
             custom_objects: classes of optimizers that are not Keras's, by name.
 
         Raises:

@@ -19,13 +19,14 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
 
     Args:
         opt: a Keras 2 optimizer.
-        num_mini_batches: to an update; loops around it must run a multiple of it.
+        num_mini_batches: the number of mini-batches of an update; loops around it must run a multiple of it.
         offload_weight_update_variables: whether optimizer state is in remote memory. Only the memory model uses it.
             Like the next, True, False, None or the driver's word: `"THREESTATE_ON"`, `"THREESTATE_OFF"`.
         replicated_optimizer_state_sharding: whether replicas each have a part of it, as above.
-        dtype: of the accumulators: a type, or a function from the variable to one; the variable's own by default.
+        dtype: the dtype of the accumulators: a type, or a function from the variable to one; the variable's own by
+            default.
         reduction_method: a `GradientAccumulationReductionMethod`, or its name.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer.
@@ -110,7 +111,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         """Makes an optimizer like the one whose `get_config` gave `config`.
 
         Args:
-            config: from `get_config`.
+            config: a configuration from `get_config`.
             custom_objects: classes of optimizers that are not Keras's, by name.
 
         Raises:

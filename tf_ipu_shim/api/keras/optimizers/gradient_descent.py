@@ -22,7 +22,7 @@ class ALSOptimizerSGD(_ParameterUnscalingALSOptimizer):
         captured_grads_only: as above.
         lpf_alpha: as above.
         histogram_bin_edge: as above.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: a number is out of range, or they do not go together.

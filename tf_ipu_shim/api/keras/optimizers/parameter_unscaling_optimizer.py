@@ -35,7 +35,7 @@ class _ParameterUnscalingALSOptimizer(ALSOptimizer):
         """Makes an optimizer like the one whose `get_config` gave `config`.
 
         Args:
-            config: from `get_config`.
+            config: a configuration from `get_config`.
             custom_objects: accepted; see Keras.
         """
         return cls(**config)

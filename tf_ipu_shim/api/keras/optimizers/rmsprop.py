@@ -25,7 +25,7 @@ class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):
         captured_grads_only: as above.
         lpf_alpha: as above.
         histogram_bin_edge: as above.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         ValueError: a number is out of range, or they do not go together.

@@ -17,10 +17,10 @@ def popdist_all_reduce(tensor: Any, reduce_op: str, tensor_name: str, name: str 
     """Reduces a tensor over all instances.
 
     Args:
-        tensor: of the same shape in every instance.
+        tensor: a tensor of the same shape in every instance.
         reduce_op: `"SUM"` or `"MEAN"`.
         tensor_name: the same in every instance.
-        name: of the scope around the ops.
+        name: the name of the scope around the ops.
 
     Returns:
         The reduced tensor.
@@ -36,9 +36,9 @@ def popdist_all_gather(tensor: Any, tensor_name: str, name: str | None = None) -
     """Returns the tensors of all instances along a new first axis.
 
     Args:
-        tensor: of the same shape in every instance.
+        tensor: a tensor of the same shape in every instance.
         tensor_name: the same in every instance.
-        name: of the scope around the ops.
+        name: the name of the scope around the ops.
 
     Returns:
         The tensors in the order of instances, shape [instances, ...].
@@ -51,9 +51,9 @@ def popdist_broadcast(tensor: Any, tensor_name: str, name: str | None = None) ->
     """Returns the tensor of the first instance, in all of them.
 
     Args:
-        tensor: of the same shape in every instance.
+        tensor: a tensor of the same shape in every instance.
         tensor_name: the same in every instance.
-        name: of the scope around the ops.
+        name: the name of the scope around the ops.
 
     Returns:
         That tensor.

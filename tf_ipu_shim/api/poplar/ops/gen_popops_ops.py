@@ -108,7 +108,7 @@ def ipu_convert_to_f8(input: Any, input_metadata: Any, name: Any = None) -> Any:
 
 
 def ipu_f8_matmul(lhs: Any, lhs_meta: Any, rhs: Any, rhs_meta: Any, name: Any = None) -> Any:
-    """See `f8_ops.f8_matmul`; the product in float16, and the left operand's metadata."""
+    """See `f8_ops.f8_matmul`. Returns the matmul in float16, and the left operand's metadata."""
     return IpuF8Matmul(f8_ops.f8_matmul((lhs, lhs_meta), (rhs, rhs_meta), name or "IpuF8Matmul"), lhs_meta)
 
 

@@ -49,9 +49,9 @@ def ipu_dropout(input: Any, rate: float, scale: float, noise_shape: Any = (), na
     Args:
         input: what is dropped from.
         rate: the share that becomes zero.
-        scale: for the others; `rand_ops.dropout` has `1 / (1 - rate)`.
+        scale: the scale for the others; `rand_ops.dropout` has `1 / (1 - rate)`.
         noise_shape: as for `rand_ops.dropout`.
-        name: of the op.
+        name: the name of the op.
 
     Example:
         >>> output, seed, _ = ipu_dropout(tf.ones([4]), rate=0.5, scale=2.0)
@@ -79,9 +79,9 @@ def ipu_dropout_with_seed(
         input: what is dropped from.
         seed: `[2]` integers.
         rate: the share that becomes zero.
-        scale: for the others.
+        scale: the scale for the others.
         noise_shape: as for `rand_ops.dropout`.
-        name: of the op.
+        name: the name of the op.
 
     Example:
         >>> ipu_dropout_with_seed(tf.ones([4]), [1, 2], rate=0.0, scale=3.0).output.numpy().tolist()

@@ -67,7 +67,7 @@ def ipu_stateful_gradient_accumulate(
         num_mini_batches: how many make a sum, which is the result of every `num_mini_batches`-th iteration; the others
             have zeros. The number of iterations has to be a multiple of it.
         verify_usage: whether it is an error that the result updates no variable.
-        name: of the op.
+        name: the name of the op.
 
     Raises:
         ValueError: the shape is not fully defined.
@@ -96,7 +96,7 @@ def ipu_stateful_gradient_accumulate_with_momentum(
         momentum: what of the last sum the next one begins with: 0.0 for nothing, 1.0 for all. A number, or a tensor
             whose value is known when the program is built.
         num_mini_batches: how many make a sum.
-        name: of the op.
+        name: the name of the op.
 
     Raises:
         ValueError: the shape is not fully defined.
@@ -138,9 +138,9 @@ def gradient_accumulator_add_with_scale(
 
     Args:
         accumulator: what was accumulated so far.
-        gradients: of the same shape; they are not scaled.
+        gradients: gradients of the same shape; they are not scaled.
         accumulator_scale: a scalar for the accumulator.
-        name: of the op.
+        name: the name of the op.
 
     Example:
         >>> gradient_accumulator_add_with_scale([4.0], [1.0], 0.5).numpy().tolist()

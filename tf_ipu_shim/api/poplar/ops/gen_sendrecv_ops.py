@@ -30,7 +30,7 @@ def ipu_send_to_host(
         send_device: such as ``"/device:IPU:0"``.
         send_device_incarnation: any number, the same at both ends.
         recv_device: such as ``"/device:CPU:0"``.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         The op, which gives nothing.
@@ -64,8 +64,8 @@ def ipu_recv_at_host(
         send_device: as at the other end.
         send_device_incarnation: as at the other end.
         recv_device: as at the other end.
-        device_ordinal: of the IPU's device; the names say all.
-        name: of the op.
+        device_ordinal: the ordinal of the IPU's device; the names say all.
+        name: the name of the op.
 
     Returns:
         The tensor, of a shape that is not known before.

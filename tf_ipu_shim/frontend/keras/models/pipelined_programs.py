@@ -25,11 +25,11 @@ class StagedModel:
 
     Args:
         model: the Keras model.
-        steps: of its layers, in stages.
+        steps: the steps of its layers, in stages.
         inputs: names of the model's inputs.
         outputs: names of its outputs.
-        bind: from the inputs of a call to a tensor for each name.
-        structure: of the model's outputs.
+        bind: a function from the inputs of a call to a tensor for each name.
+        structure: the structure of the model's outputs.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class StagedModel:
         """Returns a function for each stage.
 
         Args:
-            infeed: whose elements the first stage takes.
+            infeed: the infeed whose elements the first stage takes.
             training: whether layers behave as in training.
             finish: called in the last stage with inputs, targets, sample weights and the model's outputs.
         """

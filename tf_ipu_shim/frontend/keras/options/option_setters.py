@@ -74,7 +74,7 @@ class OptionSetters:
             device_mapping: the IPU of each stage; stage i on IPU i when left out.
             accumulate_outfeed: whether metrics of the mini-batches of an update are added up on the IPU.
             gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
-            **pipelining_kwargs: of `ipu.ops.pipelining_ops.pipeline`.
+            **pipelining_kwargs: keyword arguments of `ipu.ops.pipelining_ops.pipeline`.
 
         Raises:
             TypeError: a switch is neither True nor False.

@@ -15,7 +15,7 @@ _NEW_WORDS_SINCE = (2, 6)
 
 
 class Wording(enum.Enum):
-    """Which words the emulated SDK has for wrong assignments."""
+    """The emulated SDK's messages for wrong assignments."""
 
     FIRST = "functional and Sequential models up to SDK 2.5"
     SUBCLASSED = "subclassed models of SDK 2.5"

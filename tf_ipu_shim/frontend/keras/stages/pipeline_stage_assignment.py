@@ -146,7 +146,7 @@ class ModelLayerPipelineStageAssignment(_LayerAssignment, _CallAssignment):
 
     Args:
         layer: a layer of the model.
-        node_index: which of its calls.
+        node_index: selects one of its calls.
         pipeline_stage: the stage.
 
     Source: `keras.ipu.ModelLayerPipelineStageAssignment`.
@@ -169,7 +169,7 @@ class FunctionalLayerPipelineStageAssignment(ModelLayerPipelineStageAssignment):
 
     Args:
         layer: a layer of the model.
-        node_index: which of its calls.
+        node_index: selects one of its calls.
         pipeline_stage: the stage.
 
     Source: `keras.ipu.FunctionalLayerPipelineStageAssignment`.
@@ -208,7 +208,7 @@ class SequentialNestedModelPipelineStageAssignment(_NestedAssignment):
 
     Args:
         nested_model: the inner model.
-        pipeline_stage_assignments: of its layers.
+        pipeline_stage_assignments: the pipeline stages of its layers.
 
     Source: `keras.ipu.SequentialNestedModelPipelineStageAssignment`.
     """
@@ -219,8 +219,8 @@ class NestedModelPipelineStageAssignment(_NestedAssignment, _CallAssignment):
 
     Args:
         nested_model: the inner model.
-        node_index: which of its calls.
-        pipeline_stage_assignments: of its layers.
+        node_index: selects one of its calls.
+        pipeline_stage_assignments: the pipeline stages of its layers.
 
     Source: `keras.ipu.NestedModelPipelineStageAssignment`.
     """
@@ -235,8 +235,8 @@ class FunctionalNestedModelPipelineStageAssignment(NestedModelPipelineStageAssig
 
     Args:
         nested_model: the inner model.
-        node_index: which of its calls.
-        pipeline_stage_assignments: of its layers.
+        node_index: selects one of its calls.
+        pipeline_stage_assignments: the pipeline stages of its layers.
 
     Source: `keras.ipu.FunctionalNestedModelPipelineStageAssignment`.
     """

@@ -22,9 +22,9 @@ class PipelineLayerStep:
     """A call of a layer.
 
     Args:
-        stage: of the pipeline; None until known.
+        stage: the stage of the pipeline; None until known.
         run: reads and writes tensors by name.
-        assignment: of the layer to the stage; None for steps that only name tensors.
+        assignment: the assignment of the layer to the stage; None for steps that only name tensors.
     """
 
     stage: int | None

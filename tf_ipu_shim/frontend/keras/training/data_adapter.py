@@ -46,7 +46,7 @@ class IPUDataHandler:
         max_queue_size: recorded: generators are refused.
         workers: recorded: generators are refused.
         use_multiprocessing: recorded: generators are refused.
-        model: whose Keras package's adapters are used.
+        model: the model whose Keras package's adapters are used.
         steps_per_execution: mini-batches a replica takes in one execution; 1 when left out. If an epoch has
             fewer, it is all of an epoch's, with a warning.
         replication_factor: number of replicas; None: `set_replication_factor` tells later.

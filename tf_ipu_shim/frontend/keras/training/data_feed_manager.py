@@ -46,7 +46,7 @@ class InfeedManager:
 
         Args:
             mode: `"fit"`, `"evaluate"` or `"predict"`.
-            dataset: whose elements are fed.
+            dataset: the dataset whose elements are fed.
             infeed_kwargs: keyword arguments of `IPUInfeedQueue`.
         """
         iterator = self.make_iterator(mode, dataset, infeed_kwargs)
@@ -103,8 +103,8 @@ class InfeedIterator:
     """One call's iterator over its dataset.
 
     Args:
-        infeed: whose programs take its elements while it is selected.
-        dataset: of elements as the infeed has them.
+        infeed: the infeed whose programs take its elements while it is selected.
+        dataset: a dataset with elements like the infeed's.
     """
 
     def __init__(self, infeed: _Infeed, dataset: Any) -> None:

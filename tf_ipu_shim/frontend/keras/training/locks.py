@@ -78,7 +78,7 @@ class FitMetrics:
     """One call of `fit`, and the values that its metrics had when another thread began to use their variables.
 
     Args:
-        replicas: of the model; those but the first have copies of variables that cannot be read.
+        replicas: the replicas of the model; those but the first have copies of variables that cannot be read.
     """
 
     def __init__(self, replicas: int) -> None:

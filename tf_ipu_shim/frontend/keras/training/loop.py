@@ -103,7 +103,7 @@ class Execution:
     """A program with its queues, ready to run.
 
     Args:
-        call: of `fit`, `evaluate` or `predict`.
+        call: the call of `fit`, `evaluate` or `predict`.
         iterator: the epoch's data.
     """
 

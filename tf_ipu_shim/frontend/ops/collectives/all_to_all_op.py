@@ -18,7 +18,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
     Args:
         x: a tensor of the same shape in every replica, or a list of them.
         replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
-        name: of the operation.
+        name: the name of the operation.
 
     Returns:
         A tensor `[replicas, ...]`; for a list, a list.
@@ -54,7 +54,7 @@ def all_to_all(
         split_dimension: the axis along which it is cut into as many equal parts as there are replicas.
         concat_dimension: the axis along which the received parts stand, in the order of the replicas.
         replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
-        name: of the operation.
+        name: the name of the operation.
 
     Returns:
         A tensor of the size of `x`.

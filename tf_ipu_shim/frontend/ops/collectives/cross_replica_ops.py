@@ -28,7 +28,7 @@ def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name:
         x: a tensor of the same shape in every replica.
         replica_group_size: replicas of each sum: groups of so many consecutive ones. All if it is 0 or left out.
             Up to SDK 1.4 `name` stood here: a string is taken for it.
-        name: of the operation.
+        name: the name of the operation.
 
     Raises:
         tf.errors.InvalidArgumentError: when run: the group size does not divide the number of replicas.
@@ -56,7 +56,7 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
     Args:
         x: a tensor of a floating-point type, of the same shape in every replica.
         replica_group_size: replicas of each mean: groups of so many consecutive ones. All if it is 0 or left out.
-        name: of the operation.
+        name: the name of the operation.
 
     Raises:
         TypeError: the tensor is of another type.

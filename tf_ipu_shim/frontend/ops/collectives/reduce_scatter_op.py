@@ -33,7 +33,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
         replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
         op: `COLLECTIVE_OP_` followed by `ADD`, `MEAN`, `MUL`, `MIN`, `MAX`, `LOGICAL_AND`, `LOGICAL_OR`, `SQUARE_ADD`
             or `LOCAL` (each replica keeps a part of its tensor).
-        name: of the operation.
+        name: the name of the operation.
 
     Returns:
         A tensor of shape `[ceil(elements / replicas)]`; for a list, a list.

@@ -11,7 +11,7 @@ def replication_index(name: str | None = None) -> Any:
     """Returns the number of the replica, from 0 up; 0 in a program with one replica.
 
     Args:
-        name: of the operation.
+        name: the name of the operation.
 
     Returns:
         An int32 scalar.

@@ -37,7 +37,7 @@ def ctc_beam_search_decoder(
         beam_width: how many prefixes are kept from step to step.
         top_paths: how many are given back.
         blank_index: the class of the blank; negative counts from the last class.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         Logarithms of probabilities `[batch, top_paths]`, lengths `[batch, top_paths]`, and labels `[batch, top_paths,
@@ -72,7 +72,7 @@ def ctc_beam_search_decoder_with_log_probs(
         beam_width: how many prefixes are kept from step to step.
         top_paths: how many are given back.
         blank_index: the class of the blank.
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         As `ctc_beam_search_decoder`.

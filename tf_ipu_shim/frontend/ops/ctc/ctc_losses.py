@@ -27,8 +27,8 @@ def ctc_loss_v2(
         label_length: `[batch]`.
         logit_length: `[batch]`: how many of the time steps count.
         blank_index: the class of the blank; negative counts from the last class.
-        out_dtype: of the loss; that of the logits when left out.
-        name: of the op.
+        out_dtype: the dtype of the loss; that of the logits when left out.
+        name: the name of the op.
 
     Returns:
         `[batch]`: the negative logarithm of the labels' probability; infinity where no path gives them.
@@ -69,8 +69,8 @@ def ctc_loss_with_log_probs(
         label_length: `[batch]`.
         data_length: `[batch]`.
         blank_index: the class of the blank; negative counts from the last class.
-        out_dtype: of the loss; that of the data when left out.
-        name: of the op.
+        out_dtype: the dtype of the loss; that of the data when left out.
+        name: the name of the op.
 
     Returns:
         `[batch]`.

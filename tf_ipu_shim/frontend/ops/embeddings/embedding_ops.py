@@ -33,11 +33,12 @@ def embedding_lookup(
     Args:
         params: shape [rows, ...]; the table.
         ids: integers of any shape; the rows.
-        serialization_factor: in how many parts the table is read and updated. It divides the first dimension.
+        serialization_factor: the number of parts in which the table is read and updated. It divides the first
+            dimension.
         indices_are_sorted: whether the ids rise, which Graphcore's lookup uses; recorded.
-        name: of the op.
-        one_hot_threshold: of no effect since SDK 1.2; recorded.
-        min_encoding_size: of no effect since SDK 1.2; recorded.
+        name: the name of the op.
+        one_hot_threshold: no effect since SDK 1.2; recorded.
+        min_encoding_size: no effect since SDK 1.2; recorded.
 
     Returns:
         Shape [*ids.shape, *params.shape[1:]].

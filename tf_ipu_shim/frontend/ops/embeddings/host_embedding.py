@@ -29,7 +29,7 @@ class HostEmbeddingOptimizerSpec:
 
     Args:
         learning_rate: what gradients are multiplied with.
-        optimizer_name: of the optimizer; recorded.
+        optimizer_name: the name of the optimizer; recorded.
 
     Raises:
         TypeError: the learning rate is not a number.
@@ -76,7 +76,7 @@ class HostEmbeddingOptimizerSpec:
             indices: integers, shape [...].
             slot_vars: what `create_slot_variables` made.
             partition_strategy: how replicas share the transfer; values do not depend on it.
-            name: of the table.
+            name: the name of the table.
 
         Returns:
             Shape [*indices.shape, encoding]. The gradient reaches a dummy variable, which optimizers of the script
@@ -170,7 +170,7 @@ class HostEmbedding:
     """A table on the host; `create_host_embedding` makes one.
 
     Args:
-        name: of the table.
+        name: the name of the table.
         embedding_tensor: a resource variable on the host, shape [tokens, encoding].
         partition_strategy: how replicas would share the transfer: by `"TOKEN"` or by `"ENCODING"`; recorded.
         optimizer_spec: how gradients update the table; None for a table that is only read.
@@ -259,7 +259,7 @@ class HostEmbedding:
 
         Args:
             indices: integers of any shape.
-            count: of no effect since SDK 1.4; recorded. A bool in its place is `clip_indices`.
+            count: no effect since SDK 1.4; recorded. A bool in its place is `clip_indices`.
             clip_indices: whether to move indices into the table's range.
 
         Returns:
@@ -302,12 +302,13 @@ def create_host_embedding(
     """Makes a table in the host's memory, for tables that no IPU has the memory for.
 
     Args:
-        name: of the variable.
+        name: the name of the variable.
         shape: [tokens, encoding].
         dtype: float16 or float32.
         partition_strategy: `"TOKEN"` or `"ENCODING"`.
         optimizer_spec: how gradients update the table; None for a table that is only read.
-        initializer: of the variable: a Keras or TensorFlow 1 initializer, or a tensor [tokens, encoding].
+        initializer: the initializer of the variable: a Keras or TensorFlow 1 initializer, or a tensor [tokens,
+            encoding].
 
     Returns:
         The table.

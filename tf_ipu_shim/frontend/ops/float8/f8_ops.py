@@ -35,8 +35,8 @@ _VALUES = np.stack([np.arange(256, dtype=np.uint8).view(_NUMPY[f]).astype(np.flo
 def create_metadata(fmt: Format, scale: int = 0) -> np.uint8:
     """Packs a format and a scale into one byte.
 
-    The lower six bits are the scale, the next bit is the format. How an IPU packs them is not published; scripts hand
-    the byte on and do not look into it.
+    The lower six bits are the scale, the next bit is the format. An IPU's byte layout is not published; scripts pass
+    the byte on without reading it.
 
     Args:
         fmt: the format.
@@ -68,7 +68,7 @@ class QuarterTensor:
 
     Args:
         data: uint8; the bits. A variable stays one, so that `assign` works.
-        metadata: of `create_metadata`.
+        metadata: the metadata of `create_metadata`.
 
     Raises:
         TypeError: the data are of another type.
@@ -106,7 +106,7 @@ class QuarterTensor:
 
         Args:
             new_values: a `QuarterTensor`, or data and metadata.
-            **kwargs: of `tf.Variable.assign`.
+            **kwargs: keyword arguments of `tf.Variable.assign`.
 
         Raises:
             TypeError: the data are no uint8.
@@ -158,8 +158,8 @@ def convert_to_f8(values: Any, metadata: Any, name: Any = None) -> QuarterTensor
 
     Args:
         values: float16 or float32.
-        metadata: of `create_metadata`.
-        name: of the op.
+        metadata: the metadata of `create_metadata`.
+        name: the name of the op.
 
     Returns:
         The bits of `values / 2**scale`.
@@ -193,8 +193,8 @@ def convert_from_f8(packed_input: Any, dtype: Any = tf.float16, name: Any = None
 
     Args:
         packed_input: a `QuarterTensor`, or data and metadata.
-        dtype: of the result.
-        name: of the op.
+        dtype: the dtype of the result.
+        name: the name of the op.
 
     Returns:
         The numbers.
@@ -220,7 +220,7 @@ def canonicalise_input(inp: Any, expected_rank: int = 3, name: str = "MatMulCano
     Args:
         inp: a `QuarterTensor`, data and metadata, or a tensor.
         expected_rank: the rank.
-        name: of the ops.
+        name: the name of the ops.
 
     Returns:
         The data and the metadata. A plain tensor becomes F143 with scale 0 first.
@@ -247,11 +247,11 @@ def canonicalise_input(inp: Any, expected_rank: int = 3, name: str = "MatMulCano
 
 
 def canonicalise_output(output: Any, lhs: Any) -> tf.Tensor:
-    """Gives the product of operands of rank 3 the leading axes of the left operand.
+    """Reshapes the matmul of rank-3 operands to the leading axes of the left operand.
 
     Args:
         output: shape [batch, m, n].
-        lhs: the left operand as it was, shape [..., m, k].
+        lhs: the original left operand, shape [..., m, k].
 
     Returns:
         Shape [..., m, n].
@@ -267,12 +267,12 @@ def canonicalise_output(output: Any, lhs: Any) -> tf.Tensor:
 
 
 def f8_matmul(lhs: Any, rhs: Any, name: str = "f8_matmul") -> tf.Tensor:
-    """Returns a matrix product of 8-bit floats, summed in float32.
+    """Returns a matmul of 8-bit floats, accumulated in float32.
 
     Args:
-        lhs: a `QuarterTensor`, or data and metadata, shape [..., m, k]. A plain tensor is taken as it is.
+        lhs: a `QuarterTensor`, or data and metadata, shape [..., m, k]. A plain tensor is used unchanged.
         rhs: the same, shape [..., k, n].
-        name: of the op.
+        name: the name of the op.
 
     Returns:
         float16, shape [..., m, n].
@@ -303,11 +303,11 @@ def f8_conv_1d(
     Args:
         inputs: a `QuarterTensor`, or data and metadata, shape [batch, width, channels].
         filters: the same, shape [width, channels, outputs].
-        strides: of the width.
+        strides: the stride of the width.
         padding: as in `tf.nn.conv1d`.
         data_format: `"NWC"` or `"NCW"`.
-        dilations: of the width.
-        name: of the op.
+        dilations: the dilation of the width.
+        name: the name of the op.
 
     Returns:
         float16.
@@ -347,8 +347,8 @@ def f8_conv_2d(
         strides: as in `tf.nn.conv2d`.
         padding: as in `tf.nn.conv2d`.
         data_format: `"NHWC"` or `"NCHW"`.
-        dilations: of each axis.
-        name: of the op.
+        dilations: the dilations of each axis.
+        name: the name of the op.
 
     Returns:
         float16.
@@ -381,8 +381,8 @@ def f8_conv_3d(
         strides: as in `tf.nn.conv3d`.
         padding: as in `tf.nn.conv3d`.
         data_format: `"NDHWC"` or `"NCDHW"`.
-        dilations: of each axis.
-        name: of the op.
+        dilations: the dilations of each axis.
+        name: the name of the op.
 
     Returns:
         float16.

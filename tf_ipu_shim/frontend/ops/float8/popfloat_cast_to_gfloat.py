@@ -35,7 +35,7 @@ def calc_gfloat_params(
     Args:
         man: mantissa bits.
         exp: exponent bits, at least 1.
-        bias: of the exponent.
+        bias: the bias of the exponent.
         en_denorm: whether the format has denormals.
         en_inf: whether the largest exponent means infinities and NaN.
         calc_type: float16 or float32.
@@ -80,16 +80,16 @@ def cast_native_to_gfloat(
 
     Args:
         inputs: float16 or float32.
-        params: of `calc_gfloat_params`.
+        params: the parameters of `calc_gfloat_params`.
         en_nanoo: whether numbers beyond the largest become NaN instead of the largest.
         round_mode: see `gfloat_casts.round_to_format`.
         sr_bits: random bits of stochastic rounding.
-        sr_density: of the random numbers.
-        sr_norm_offset: of a density that is refused; recorded.
-        sr_norm_scale: of a density that is refused; recorded.
-        sr_norm_min: of a density that is refused; recorded.
-        sr_norm_max: of a density that is refused; recorded.
-        sr_prob: of a density that is refused; recorded.
+        sr_density: the density of the random numbers.
+        sr_norm_offset: an argument of a density that is refused; recorded.
+        sr_norm_scale: an argument of a density that is refused; recorded.
+        sr_norm_min: an argument of a density that is refused; recorded.
+        sr_norm_max: an argument of a density that is refused; recorded.
+        sr_prob: an argument of a density that is refused; recorded.
         gfloat_format: the format's name; recorded: the parameters say it all.
         calc_type: float16 or float32.
         out_type: float16 or float32 for the rounded numbers, int8 or int16 for their bits.
@@ -129,8 +129,8 @@ def cast_gfloat_to_native(
     """Reads packed numbers.
 
     Args:
-        inputs: int8 or int16, of `cast_native_to_gfloat`; floats are taken as they are.
-        params: of `calc_gfloat_params`.
+        inputs: int8 or int16, of `cast_native_to_gfloat`; floats are used unchanged.
+        params: the parameters of `calc_gfloat_params`.
         gfloat_format: the format's name; recorded: the parameters say it all.
         calc_type: float16 or float32.
         out_type: float16 or float32.
@@ -157,11 +157,11 @@ class GenericFloat:
     Args:
         man: mantissa bits.
         exp: exponent bits.
-        bias: of the exponent.
+        bias: the bias of the exponent.
         en_denorm: whether the format has denormals.
         en_inf: whether the largest exponent means infinities and NaN.
         calc_type: `"auto"`, `"fp32"` or `"fp16"`.
-        name: of the format.
+        name: the name of the format.
 
     Source: `tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat.GenericFloat`.
 
@@ -349,7 +349,7 @@ class GenericFloat:
         """Reads numbers of the format.
 
         Args:
-            inputs: of `cast_native_to_gfloat`.
+            inputs: the inputs of `cast_native_to_gfloat`.
             storage_type: `"auto"` for the native type, `"fp32"` or `"fp16"`.
 
         Raises:

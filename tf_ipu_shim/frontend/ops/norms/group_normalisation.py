@@ -13,7 +13,7 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
     """Checks the input of a normalisation, and returns the channels' axis counted from the front.
 
     Args:
-        rank: of the tensor.
+        rank: the rank of the tensor.
         channels: how many, or None where not known.
         channels_axis: as given; negative counts from the back.
         groups: how many groups the channels make.

@@ -29,11 +29,11 @@ def popnn_group_norm_statistics(
 
     Args:
         inputs: `[batch, ..., channels]` for `"NHWC"`, `[batch, channels, ...]` for `"NCHW"`.
-        data_format: which of the two.
+        data_format: selects one of the two.
         epsilon: added to the variance.
         num_groups: a divisor of the number of channels.
         strided_channel_grouping: channel c is in group `c % num_groups`; else neighbours make a group.
-        name: of the scope around the ops.
+        name: the name of the scope around the ops.
 
     Returns:
         `mean` and `inv_std_dev`, `[batch * num_groups]` each.
@@ -74,10 +74,10 @@ def popnn_group_norm_inference(
         mean: `[batch * num_groups]`.
         inv_std_dev: `[batch * num_groups]`.
         data_format: see `popnn_group_norm_statistics`.
-        epsilon: of no influence: it is in `inv_std_dev`.
+        epsilon: no effect: `inv_std_dev` includes it.
         num_groups: see `popnn_group_norm_statistics`.
         strided_channel_grouping: see `popnn_group_norm_statistics`.
-        name: of the scope around the ops.
+        name: the name of the scope around the ops.
 
     Returns:
         A tensor like inputs.

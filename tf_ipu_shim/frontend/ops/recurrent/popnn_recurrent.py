@@ -1,7 +1,7 @@
 """The recurrent ops of `gen_popnn_ops`, made from the table of `popnn_layers`.
 
-What Graphcore's layers hand to their backward ops is not kept here: `intermediates` is empty, and the wrappers of
-backward ops compute it again.
+Intermediate results for backward ops are not kept here: `intermediates` is empty, and the wrappers of backward ops
+recompute them.
 """
 
 from __future__ import annotations

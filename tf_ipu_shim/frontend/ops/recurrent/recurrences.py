@@ -110,7 +110,7 @@ def gru(
 
 
 def _project_inputs(inputs: Any, kernel: Any, biases: Any, planned: RecurrentOptions | None) -> tuple[Any, Any]:
-    """Computes one large product for all steps; only the state's part of the kernel is left for the loop."""
+    """Computes the inputs' matmul for all steps at once; only the state's part of the kernel remains in the loop."""
     size = inputs.shape.as_list()[-1]
     with planner_options.recurrent_planner_scope(planned):
         return tf.tensordot(inputs, kernel[:size], 1) + biases, kernel[size:]

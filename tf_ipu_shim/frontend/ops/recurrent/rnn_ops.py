@@ -34,18 +34,18 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
 
     Args:
         num_units: the size of the state.
-        dtype: of variables, inputs and outputs.
-        partials_dtype: of partial results in the cycle model; the arithmetic here is that of `dtype`.
-        seed: of the default initializer of the kernel.
-        weights_initializer: of the kernel; Glorot uniform else.
-        bias_initializer: of the biases; zeros else.
+        dtype: the dtype of variables, inputs and outputs.
+        partials_dtype: the dtype of partial results in the cycle model; the arithmetic here is that of `dtype`.
+        seed: the seed of the default initializer of the kernel.
+        weights_initializer: the initializer of the kernel; Glorot uniform by default.
+        bias_initializer: the initializer of the biases; zeros by default.
         activation: one of `tanh`, `relu`, `softmax`, `sigmoid`, `hard_sigmoid`.
         recurrent_activation: one of `tanh`, `softmax`, `sigmoid`, `hard_sigmoid`.
         return_state: whether a call gives the last state too.
         name: the scope of the variables `kernel` and `biases`.
-        available_memory_proportion_fwd: for the cycle model's planner.
+        available_memory_proportion_fwd: used by the cycle model's planner.
         available_memory_proportion_bwd: the same, for gradients.
-        options: for the cycle model's planner, as far as it reads them.
+        options: the options for the cycle model's planner, as far as it reads them.
         options_bwd: the same, for gradients.
     """
 
@@ -118,7 +118,7 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
 
     @property
     def saveable(self) -> bool:
-        """Returns whether checkpoints need a converter: they hold `kernel` and `biases` as they are."""
+        """Returns whether checkpoints need a converter: they hold `kernel` and `biases` unchanged."""
         return False
 
     @property
@@ -216,7 +216,7 @@ class PopnnLSTM(_PopnnRNN):
 
         Args:
             inputs: `[time, batch, input_size]`.
-            initial_state: an `LSTMStateTuple` of `[batch, num_units]` tensors; zeros else.
+            initial_state: an `LSTMStateTuple` of `[batch, num_units]` tensors; zeros by default.
             training: has no influence on the values; recorded.
 
         Returns:
@@ -271,7 +271,7 @@ class PopnnDynamicLSTM(PopnnLSTM):
         Args:
             inputs: `[time, batch, input_size]`.
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
-            initial_state: an `LSTMStateTuple`; zeros else.
+            initial_state: an `LSTMStateTuple`; zeros by default.
             training: has no influence on the values; recorded.
 
         Returns:
@@ -287,8 +287,8 @@ class PopnnDynamicLSTM(PopnnLSTM):
 class PopnnGRU(_PopnnRNN):
     """A GRU over time-major inputs.
 
-    Takes what `_PopnnRNN` takes, and `reset_after`: the reset gate works on the state's product, not on the state;
-    there are two biases a gate then.
+    Has the arguments of `_PopnnRNN` and `reset_after`: the reset gate is applied after the state's matmul, and each
+    gate has two biases.
 
     Source: `tensorflow.python.ipu.rnn_ops.PopnnGRU`.
 
@@ -354,7 +354,7 @@ class PopnnGRU(_PopnnRNN):
 
         Args:
             inputs: `[time, batch, input_size]`.
-            initial_state: `[batch, num_units]`; zeros else.
+            initial_state: `[batch, num_units]`; zeros by default.
             training: has no influence on the values; recorded.
 
         Returns:
@@ -417,7 +417,7 @@ class PopnnDynamicGRU(PopnnGRU):
         Args:
             inputs: `[time, batch, input_size]`, or `[batch, time, input_size]`.
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
-            initial_state: `[batch, num_units]`; zeros else.
+            initial_state: `[batch, num_units]`; zeros by default.
             training: has no influence on the values; recorded.
             time_major: whether the inputs have time first; the outputs always do.
 
@@ -473,7 +473,7 @@ class PopnnAUGRU(PopnnGRU):
             inputs: `[time, batch, input_size]`, or `[batch, time, input_size]`.
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
             attention_score: `[time, batch]`, or `[batch, time]`.
-            initial_state: `[batch, num_units]`; zeros else.
+            initial_state: `[batch, num_units]`; zeros by default.
             training: has no influence on the values; recorded.
             time_major: whether inputs and scores have time first; the outputs always do.
 

@@ -45,10 +45,10 @@ def cpu_user_operation(
 
     Args:
         inputs: tensors.
-        library_path: of the shared library.
+        library_path: the path of the shared library.
         outs: `output_types` and `output_shapes`, a list each; shapes are known in full. None for no outputs.
-        name: of the op.
-        op_name: of the function.
+        name: the name of the op.
+        op_name: the name of the function.
         separate_gradients: one call for each input's gradient; refused when a gradient is asked for.
         inputs_with_gradients: indices of the inputs that have gradients; None for all.
         attributes: text for the function.

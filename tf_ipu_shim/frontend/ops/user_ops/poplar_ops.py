@@ -51,10 +51,10 @@ def precompiled_user_op(
 
     Args:
         inputs: tensors.
-        library_path: of the shared library.
-        gp_path: of compiled codelets (`.gp`) or their source; empty for none.
+        library_path: the path of the shared library.
+        gp_path: the path of compiled codelets (`.gp`) or their source; empty for none.
         outs: `output_types` and `output_shapes`, a list each. None for no outputs.
-        name: of the op.
+        name: the name of the op.
         op_name: prefix of the library's functions.
         separate_gradients: whether the gradient of each input has its own op: `Build_grad` then builds the one with the
             index that it receives. Otherwise it builds all.

@@ -28,12 +28,13 @@ class MemoryAttention(AttentionMechanism):
 
     Args:
         memory: `[batch, time, depth]`.
-        lengths: of each row's entries, `[batch]`: what is behind them is 0 and gets no attention; None for all.
+        lengths: the length of each row's entries, `[batch]`: what is behind them is 0 and gets no attention; None for
+            all.
         query_layer: what queries go through; None for nothing.
         memory_layer: what makes keys of the memory; None for nothing.
-        probability_fn: from scores to alignments; softmax by default.
+        probability_fn: a function from scores to alignments; softmax by default.
         score_mask_value: the score of what is behind a row's end; minus infinity by default.
-        custom_key_value_fn: from keys and values to those that are used; None for the same.
+        custom_key_value_fn: a function from keys and values to those that are used; None for the same.
 
     Attributes:
         keys: `[batch, time, units]`.
@@ -91,17 +92,17 @@ class MemoryAttention(AttentionMechanism):
 
 
 class LuongAttention(MemoryAttention):
-    """Scores are products of the query and the keys (Luong et al., 2015), on request times a learnt number.
+    """Scores are dot products of the query and the keys (Luong et al., 2015), optionally times a learnt number.
 
     Args:
-        num_units: of a key, and of a query.
+        num_units: the size of a key, and of a query.
         memory: `[batch, time, depth]`.
-        memory_sequence_length: of each row, `[batch]`; None for all of it.
+        memory_sequence_length: the length of each row, `[batch]`; None for all of it.
         scale: whether scores are multiplied by a variable.
-        probability_fn: from scores to alignments; softmax by default.
+        probability_fn: a function from scores to alignments; softmax by default.
         score_mask_value: the score of what is behind a row's end.
-        dtype: of the layer that makes keys.
-        custom_key_value_fn: from keys and values to those that are used.
+        dtype: the dtype of the layer that makes keys.
+        custom_key_value_fn: a function from keys and values to those that are used.
         name: does nothing here, as in TensorFlow 1.15.
 
     Source: `tensorflow.contrib.seq2seq.LuongAttention`.
@@ -148,15 +149,15 @@ class BahdanauAttention(MemoryAttention):
     """Scores are learnt sums of the hyperbolic tangent of query and key (Bahdanau et al., 2015), on request normalised.
 
     Args:
-        num_units: of a key, and of what the query becomes.
+        num_units: the size of a key, and of what the query becomes.
         memory: `[batch, time, depth]`.
-        memory_sequence_length: of each row, `[batch]`; None for all of it.
+        memory_sequence_length: the length of each row, `[batch]`; None for all of it.
         normalize: whether the weights of the sum have their own norm, and the sum an offset (Salimans and
             Kingma, 2016).
-        probability_fn: from scores to alignments; softmax by default.
+        probability_fn: a function from scores to alignments; softmax by default.
         score_mask_value: the score of what is behind a row's end.
-        dtype: of the layers of queries and keys.
-        custom_key_value_fn: from keys and values to those that are used.
+        dtype: the dtype of the layers of queries and keys.
+        custom_key_value_fn: a function from keys and values to those that are used.
         name: does nothing here, as in TensorFlow 1.15.
 
     Source: `tensorflow.contrib.seq2seq.BahdanauAttention`.
@@ -202,7 +203,7 @@ def hardmax(logits: Any, name: str | None = None) -> Any:
 
     Args:
         logits: `[..., n]`.
-        name: of the op.
+        name: the name of the op.
 
     Source: `tensorflow.contrib.seq2seq.hardmax`.
 

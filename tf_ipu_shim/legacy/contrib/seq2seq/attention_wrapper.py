@@ -15,12 +15,12 @@ class AttentionWrapperState(_State):
     """The state of an `AttentionWrapper`.
 
     Args:
-        cell_state: of the wrapped cell.
+        cell_state: the cell state of the wrapped cell.
         attention: what it attended to in the step before, `[batch, size]`.
         time: steps so far.
-        alignments: of the step before, `[batch, time]`, or one for each mechanism.
+        alignments: the alignments of the step before, `[batch, time]`, or one for each mechanism.
         alignment_history: a `TensorArray` of the alignments of all steps, or one for each mechanism; `()` for none.
-        attention_state: of the mechanisms.
+        attention_state: the attention state of the mechanisms.
 
     Source: `tensorflow.contrib.seq2seq.AttentionWrapperState`.
     """
@@ -55,18 +55,18 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
     """A cell that receives the attention of the last step, and returns the attention of this one.
 
     Args:
-        cell: that is wrapped.
+        cell: the wrapped cell.
         attention_mechanism: one, or a list.
-        attention_layer_size: of what is attended to, or one for each mechanism; None for the context itself.
+        attention_layer_size: the size of the attention vector, or one for each mechanism; None for the context itself.
         alignment_history: whether alignments of all steps are kept.
-        cell_input_fn: from inputs and attention to the cell's inputs; both side by side by default.
+        cell_input_fn: a function from inputs and attention to the cell's inputs; both side by side by default.
         output_attention: whether the output is what is attended to; else it is the cell's.
         initial_cell_state: what the cell's state begins with.
-        name: of the layer.
+        name: the name of the layer.
         attention_layer: layers instead of `attention_layer_size`, one or a list.
-        attention_fn: from a mechanism, the cell's output, the mechanism's state and its layer to the attention, the
-            alignments and the next state of the mechanism.
-        dtype: of the layers.
+        attention_fn: a function of a mechanism, the cell's output, the mechanism's state and its layer. It returns the
+            attention, the alignments and the mechanism's next state.
+        dtype: the dtype of the layers.
 
     Raises:
         ValueError: sizes, layers and mechanisms are not equally many, or both sizes and layers are given.
@@ -148,7 +148,7 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
 
         Args:
             batch_size: rows; has to be that of the memories.
-            dtype: of the state.
+            dtype: the dtype of the state.
         """
         with v1.name_scope(type(self).__name__ + "ZeroState"):
             cell_state = self._initial_cell_state
@@ -183,7 +183,7 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
 
         Args:
             inputs: `[batch, size]`.
-            state: of the step before.
+            state: the state of the step before.
 
         Returns:
             The output and the next state.

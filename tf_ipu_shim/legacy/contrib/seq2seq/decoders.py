@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as v1
 from tf_ipu_shim.tf_private.control_flow import control_flow_util
 
 BasicDecoderOutput = collections.namedtuple("BasicDecoderOutput", "rnn_output sample_id")
-"""Of a step: what came out, and what it stands for."""
+"""The result of a step: the cell's output, and the sample id."""
 
 
 class Decoder:
@@ -55,7 +55,7 @@ class BasicDecoder(Decoder):
     Args:
         cell: an `RNNCell`.
         helper: says what comes next.
-        initial_state: of the cell.
+        initial_state: the initial state of the cell.
         output_layer: what the cell's outputs go through before they are sampled.
 
     Raises:
@@ -127,15 +127,15 @@ def dynamic_decode(
     """Takes a decoder's steps until all sequences have ended.
 
     Args:
-        decoder: that is asked.
+        decoder: the decoder to query.
         output_time_major: whether outputs are `[time, batch, ...]` instead of `[batch, time, ...]`.
         impute_finished: whether a sequence that has ended keeps its state, and has zeros for outputs.
         maximum_iterations: steps at most. Programs of IPUs need it, as a number: their outputs have so many steps,
             zeros behind the last one that is taken.
-        parallel_iterations: of TensorFlow's loop.
-        swap_memory: of TensorFlow's loop.
-        scope: of variables.
-        kwargs: for the decoder's `initialize`.
+        parallel_iterations: the parallel iterations of TensorFlow's loop.
+        swap_memory: the `swap_memory` of TensorFlow's loop.
+        scope: the scope of variables.
+        kwargs: keyword arguments for the decoder's `initialize`.
 
     Returns:
         The outputs, the last state, and how long each sequence has become, `[batch]`.

@@ -71,8 +71,8 @@ class CustomHelper(_Sampling):
         initialize_fn: returns what `Helper.initialize` does.
         sample_fn: takes `time`, `outputs` and `state`, gives what `Helper.sample` does.
         next_inputs_fn: takes `time`, `outputs`, `state` and `sample_ids`, gives what `Helper.next_inputs` does.
-        sample_ids_shape: of a sample; a scalar by default.
-        sample_ids_dtype: of a sample; int32 by default.
+        sample_ids_shape: the shape of a sample; a scalar by default.
+        sample_ids_dtype: the dtype of a sample; int32 by default.
 
     Source: `tensorflow.contrib.seq2seq.CustomHelper`.
     """
@@ -123,9 +123,9 @@ class TrainingHelper(_Sampling):
 
     Args:
         inputs: `[batch, time, ...]`, or several such.
-        sequence_length: of each, `[batch]`.
+        sequence_length: the length of each sequence, `[batch]`.
         time_major: whether inputs are `[time, batch, ...]`.
-        name: of the ops.
+        name: the name of the ops.
 
     Raises:
         ValueError: `sequence_length` is not a vector.
@@ -190,13 +190,13 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
     Args:
         inputs: `[batch, time, ...]`.
-        sequence_length: of each, `[batch]`.
-        embedding: of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
+        sequence_length: the length of each sequence, `[batch]`.
+        embedding: an embedding of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
         sampling_probability: how often a sequence is given its own sample, a scalar.
         time_major: whether inputs are `[time, batch, ...]`.
-        seed: of the samples.
-        scheduling_seed: of the choice.
-        name: of the ops.
+        seed: the seed of the samples.
+        scheduling_seed: the seed of the choice.
+        name: the name of the ops.
 
     Source: `tensorflow.contrib.seq2seq.ScheduledEmbeddingTrainingHelper`.
     """
@@ -236,7 +236,7 @@ class GreedyEmbeddingHelper(_Sampling):
     """Gives the likeliest word of the step before.
 
     Args:
-        embedding: of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
+        embedding: an embedding of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
         start_tokens: the words that sequences begin with, `[batch]`.
         end_token: the word that ends them.
 
@@ -278,11 +278,11 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
     """Gives a word that is drawn by the outputs of the step before.
 
     Args:
-        embedding: of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
+        embedding: an embedding of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
         start_tokens: the words that sequences begin with, `[batch]`.
         end_token: the word that ends them.
         softmax_temperature: what outputs are divided by.
-        seed: of the samples.
+        seed: the seed of the samples.
 
     Source: `tensorflow.contrib.seq2seq.SampleEmbeddingHelper`.
     """
@@ -308,12 +308,12 @@ class InferenceHelper(_Sampling):
     """Yields inputs that a function computes from the samples.
 
     Args:
-        sample_fn: from outputs to samples.
-        sample_shape: of a sample.
-        sample_dtype: of a sample.
+        sample_fn: a function from outputs to samples.
+        sample_shape: the shape of a sample.
+        sample_dtype: the dtype of a sample.
         start_inputs: what sequences begin with.
-        end_fn: from samples to which sequences have ended, `[batch]`.
-        next_inputs_fn: from samples to the next inputs; the samples themselves by default.
+        end_fn:a function from samples to whether sequences have ended, `[batch]`.
+        next_inputs_fn: a function from samples to the next inputs; the samples themselves by default.
 
     Source: `tensorflow.contrib.seq2seq.InferenceHelper`.
     """

@@ -12,7 +12,7 @@ def find(fullname: str) -> str | None:
     """Returns where a module of that time is in Graphcore's package today; None for another one.
 
     Args:
-        fullname: of the module.
+        fullname: the full name of the module.
 
     Example:
         >>> find("tensorflow.contrib.ipu.python.ipu_compiler"), find("tensorflow.contrib.ipu.popnn_rnn")

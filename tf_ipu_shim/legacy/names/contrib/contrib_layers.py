@@ -19,11 +19,11 @@ def variance_scaling_initializer(
     """Returns an initializer whose values have the variance `factor / n`.
 
     Args:
-        factor: of the variance.
+        factor: the factor of the variance.
         mode: what n is: `FAN_IN`, `FAN_OUT` or `FAN_AVG`.
         uniform: draws from a uniform distribution rather than a truncated normal one.
-        seed: of the numbers.
-        dtype: of the values.
+        seed: the seed of the numbers.
+        dtype: the dtype of the values.
 
     Returns:
         A `tf.compat.v1` initializer.
@@ -48,8 +48,8 @@ def xavier_initializer(uniform: bool = True, seed: int | None = None, dtype: Any
 
     Args:
         uniform: draws from a uniform distribution rather than a truncated normal one.
-        seed: of the numbers.
-        dtype: of the values.
+        seed: the seed of the numbers.
+        dtype: the dtype of the values.
 
     Returns:
         A `tf.compat.v1` initializer.
@@ -108,8 +108,8 @@ def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str |
     """Returns the penalties of `l1_regularizer` and `l2_regularizer` together.
 
     Args:
-        scale_l1: of the first one; 0 for none.
-        scale_l2: of the second one; 0 for none.
+        scale_l1: the scale of the first penalty; 0 for none.
+        scale_l2: the scale of the second penalty; 0 for none.
         scope: name of the penalty's ops.
 
     Returns:
@@ -148,7 +148,7 @@ def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequen
     """Returns the penalty of several weights, which becomes one of the graph's regularization losses too.
 
     Args:
-        regularizer: from weights to a penalty, or to None.
+        regularizer: a function from weights to a penalty, or to None.
         weights_list: the weights; those of the collection `WEIGHTS` without it.
 
     Returns:
@@ -228,10 +228,10 @@ def embed_sequence(
         vocab_size: how many symbols there are.
         embed_dim: numbers in a row.
         unique: whether each symbol is looked up once.
-        initializer: of the table; that of the variable scope without it.
-        regularizer: of the table.
+        initializer: the initializer of the table; that of the variable scope without it.
+        regularizer: the regularizer of the table.
         trainable: whether it is trained.
-        scope: of the variable `embeddings`; `EmbedSequence` without it.
+        scope: the scope of the variable `embeddings`; `EmbedSequence` without it.
         reuse: whether the table is there already; then its sizes need not be told.
 
     Returns:
@@ -276,7 +276,7 @@ def flatten(inputs: Any, outputs_collections: Any = None, scope: str | None = No
     Args:
         inputs: a tensor of shape [batch, ...].
         outputs_collections: a collection, or several, that gets the result.
-        scope: of the op.
+        scope: the scope of the op.
 
     Returns:
         A tensor of shape [batch, elements].
@@ -305,10 +305,10 @@ def one_hot_encoding(
     Args:
         labels: integers of shape [batch].
         num_classes: elements of a row.
-        on_value: at the label's place.
+        on_value: the value at the label's place.
         off_value: elsewhere.
         outputs_collections: a collection, or several, that gets the result.
-        scope: of the op.
+        scope: the scope of the op.
 
     Returns:
         A tensor of shape [batch, num_classes].

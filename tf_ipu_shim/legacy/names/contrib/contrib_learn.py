@@ -21,8 +21,8 @@ def build_standardized_signature_def(input_tensors: Any, output_tensors: Any, pr
     """Returns the signature of a model that predicts.
 
     Args:
-        input_tensors: by name.
-        output_tensors: by name.
+        input_tensors: the input tensors by name.
+        output_tensors: the output tensors by name.
         problem_type: `ProblemType.UNSPECIFIED`.
 
     Returns:

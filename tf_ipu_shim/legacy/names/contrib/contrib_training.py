@@ -40,8 +40,8 @@ class HParams:
         """Adds a hyperparameter.
 
         Args:
-            name: of it.
-            value: of it; decides its type.
+            name: its name.
+            value: its value; decides its type.
 
         Raises:
             ValueError: there is such a name already, or the list is empty.
@@ -58,7 +58,7 @@ class HParams:
         """Sets a hyperparameter that there is to a value of its type.
 
         Args:
-            name: of it.
+            name: its name.
             value: the new one.
 
         Raises:
@@ -137,9 +137,9 @@ class HParams:
         """Returns the values as JSON, without those that are functions.
 
         Args:
-            indent: of `json.dumps`.
-            separators: of `json.dumps`.
-            sort_keys: of `json.dumps`.
+            indent: the indentation of `json.dumps`.
+            separators: the separators of `json.dumps`.
+            sort_keys: the `sort_keys` of `json.dumps`.
         """
         plain = {name: value for name, value in self.values().items() if not callable(value)}
         return json.dumps(plain, indent=indent, separators=separators, sort_keys=sort_keys)

@@ -208,7 +208,7 @@ class ContribModule(types.ModuleType):
     """A module of `tensorflow.contrib`.
 
     Args:
-        fullname: of the module.
+        fullname: the full name of the module.
         path: below `tensorflow.contrib`; `""` for the package itself.
     """
 
@@ -245,7 +245,7 @@ def absence(path: str) -> str:
     """Returns the error for a missing part of `tensorflow.contrib`, with a replacement.
 
     Args:
-        path: of the name, below `tensorflow.contrib`.
+        path: the path of the name, below `tensorflow.contrib`.
 
     Example:
         >>> "pip install tf_slim" in absence("slim")
@@ -286,7 +286,7 @@ def places(path: str) -> dict[str, str]:
     """Returns each name of a module, and the module that has it today.
 
     Args:
-        path: of the module, below `tensorflow.contrib`.
+        path: the path of the module, below `tensorflow.contrib`.
 
     Example:
         >>> places("compiler.xla")
@@ -299,7 +299,7 @@ def moved(fullname: str) -> str | None:
     """Returns the module that one of `tensorflow.contrib` is today as a whole, if it is installed.
 
     Args:
-        fullname: of the module.
+        fullname: the full name of the module.
     """
     slim = f"{NAME}.slim"
     if (fullname == slim or fullname.startswith(f"{slim}.")) and _is_installed(SLIM["slim"]):
@@ -311,7 +311,7 @@ def spec(fullname: str) -> ModuleSpec | None:
     """Returns how a module of `tensorflow.contrib` is loaded; None for one that is not in the table.
 
     Args:
-        fullname: of the module.
+        fullname: the full name of the module.
     """
     if fullname != NAME and fullname[len(NAME) + 1 :] not in TABLE:
         return None

@@ -88,7 +88,7 @@ class KerasLoader(Loader):
 
 
 def is_keras_2() -> bool:
-    """Returns whether `keras` is Keras 2: as it is installed, or as a script for IPUs has it (`keras_name`).
+    """Returns whether `keras` is Keras 2: the installed one, or the one that an IPU script imports (`keras_name`).
 
     Example:
         >>> keras2.has_engine("keras.src") <= is_keras_2()
@@ -104,7 +104,7 @@ def spec(
 
     Args:
         fullname: under which it is imported.
-        path: of the module below Keras' package; `""` for the package itself.
+        path: the path of the module below Keras' package; `""` for the package itself.
         public: the module of Keras' public API whose names come first.
         older: a module whose names come last.
     """

@@ -1,8 +1,8 @@
 """Maps Keras module paths of TensorFlow 1.15 to 2.6 to their paths in Keras 2.
 
 Keras split its large modules later (`layers.core` became a package without `Dropout`). So an old path may lead to
-several modules, which together have its names. Paths that are not in the table are as they were. Checked on `keras`
-2.15.0 and `tf_keras` 2.21.0.
+several modules, which together have its names. Other paths have not changed. Checked on `keras` 2.15.0 and `tf_keras`
+2.21.0.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def modules(path: str) -> tuple[str, ...]:
     """Returns the modules of Keras 2 that contain the names of an old module.
 
     Args:
-        path: of the module, below the package.
+        path: the path of the module, below the package.
 
     Example:
         >>> modules("layers.embeddings")

@@ -86,7 +86,7 @@ def exchange(counterpart: Callable[[Any], Any], label: str) -> None:
 
     Args:
         counterpart: for any value, the one that a script is to have instead, or the same.
-        label: in words, for the register.
+        label: the label in words, for the register.
     """
     modules: list[Any] = [*dict(sys.modules).values()]
     for module in modules:

@@ -34,7 +34,7 @@ def asfarray(a: Any, dtype: Any = np.float64) -> Any:
 
     Args:
         a: numbers.
-        dtype: of the array; float64 in the place of one that is of no floats.
+        dtype: the dtype of the array; float64 replaces a dtype that is not floating-point.
 
     Example:
         >>> asfarray([2, 3], dtype=np.int32).dtype

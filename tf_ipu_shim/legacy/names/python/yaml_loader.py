@@ -18,7 +18,7 @@ _LOADS = ("load", "load_all")
 
 
 def install() -> None:
-    """Gives a loader to calls of scripts, in PyYAML as it is loaded or will be."""
+    """Adds a loader to scripts' calls of PyYAML, now or once it is imported."""
     why = "yaml.load without a loader, when a script imports PyYAML"
     post_import_hooks.call_once_loaded("yaml", _loaded, why)
 

@@ -10,13 +10,13 @@ from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
 
 
 class AssumeEqualAcrossReplicas(keras2.public_module().layers.Layer):  # type: ignore[misc]
-    """Hands its inputs on, as the same on all replicas.
+    """Returns its inputs, marked as equal on all replicas.
 
     Poplar's compiler needs the promise to place control flow that depends on the tensor; nothing here does.
 
     Args:
         inplace: whether the IPU may reuse the tensor's memory; recorded.
-        **kwargs: of a Keras layer.
+        **kwargs: keyword arguments of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.AssumeEqualAcrossReplicas`.
 

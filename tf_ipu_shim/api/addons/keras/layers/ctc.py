@@ -19,7 +19,7 @@ class CTCLoss(_Layer):  # type: ignore[misc]
     Args:
         blank_index: the class of the blank.
         from_logits: whether the data are unnormalised scores; else logarithms of probabilities.
-        **kwargs: of a Keras layer.
+        **kwargs: keyword arguments of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.CTCLoss`.
 
@@ -65,7 +65,7 @@ class CTCInferenceLayer(_Layer):  # type: ignore[misc]
         beam_width: how many prefixes are kept from step to step.
         top_paths: how many label sequences are given.
         from_logits: whether the data are unnormalised scores; else logarithms of probabilities.
-        **kwargs: of a Keras layer.
+        **kwargs: keyword arguments of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.CTCInferenceLayer`.
 

@@ -37,22 +37,22 @@ def __dir__() -> list[str]:
 
 
 class SerialDense(_Layer):  # type: ignore[misc]
-    """A dense layer that computes its product in parts, which needs less memory at a time.
+    """A dense layer that computes its matmul in parts, to use less memory at a time.
 
     Args:
         units: size of the output.
         serialization_factor: how many parts; divides the dimension.
         serialization_dimension: `input_columns`, `input_rows_kernel_columns` or `kernel_rows`.
-        activation: of the output.
+        activation: the activation of the output.
         use_bias: whether to add a bias.
-        kernel_initializer: of the kernel `[inputs, units]`.
-        bias_initializer: of the bias `[units]`.
-        kernel_regularizer: of the kernel.
-        bias_regularizer: of the bias.
-        activity_regularizer: of the output.
-        kernel_constraint: of the kernel.
-        bias_constraint: of the bias.
-        **kwargs: of a Keras layer.
+        kernel_initializer: the initializer of the kernel `[inputs, units]`.
+        bias_initializer: the initializer of the bias `[units]`.
+        kernel_regularizer: the regularizer of the kernel.
+        bias_regularizer: the regularizer of the bias.
+        activity_regularizer: the regularizer of the output.
+        kernel_constraint: the constraint of the kernel.
+        bias_constraint: the constraint of the bias.
+        **kwargs: keyword arguments of a Keras layer.
 
     Raises:
         TypeError: when built for another type than floats; when called with sparse inputs.
@@ -183,7 +183,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
         """Returns the inputs' shape with `units` last.
 
         Args:
-            input_shape: of the inputs.
+            input_shape: the shape of the inputs.
 
         Raises:
             ValueError: its last dimension is not known.

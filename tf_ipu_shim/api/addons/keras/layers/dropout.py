@@ -18,7 +18,7 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
         noise_shape: the mask's shape: for each dimension of the inputs its size, or 1.
         seed: `[2]` integers: the same mask in every step. None: another one in each.
         ref: whether the backward pass must use the same mask in case the tensor's layout differs there; it always does.
-        **kwargs: of a Keras layer.
+        **kwargs: keyword arguments of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.Dropout`.
 
@@ -69,7 +69,7 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
         """Returns the inputs' shape.
 
         Args:
-            input_shape: of the inputs.
+            input_shape: the shape of the inputs.
         """
         return input_shape
 

@@ -17,9 +17,9 @@ _keras: Any = keras2.public_module()
 class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
     """Attends from sequences of numbers to others (https://arxiv.org/abs/1706.03762), and maps each to one output row.
 
-    Queries, keys and values of padding are 0. A softmax over scores, products of queries and keys, weighs the values;
-    padding takes part in it with a score of 0. One dense layer combines the outputs of all heads for a sequence. Values
-    and variables match Graphcore's published layer. That layer leaves the last sequences of a batch at 0; here they are
+    Queries, keys and values of padding are 0. A softmax over scores (matmuls of queries and keys) weighs the values;
+    padding is included with a score of 0. One dense layer combines the outputs of all heads for a sequence. Values and
+    variables match Graphcore's published layer. That layer leaves the last sequences of a batch at 0; here they are
     computed.
 
     Args:
@@ -29,16 +29,18 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         num_attention_heads: heads.
         attention_head_size: size of a head's queries, keys and values.
         sequences_per_iter: sequences that are worked on at a time; fewer need less memory, and more steps.
-        qkv_activation: of queries, keys and values.
+        qkv_activation: the activation of queries, keys and values.
         attention_dropout_prob: the share of the softmax's results that is dropped while training. None: nothing.
-        output_activation: of the dense layer's output.
+        output_activation: the activation of the dense layer's output.
         output_dropout_prob: the share of that which is dropped while training. None: nothing.
         layer_norm_output: normalises the output rows.
-        embedding_initializer: of the kernels of queries, keys and values, `[1, heads * head size]` each.
-        embedding_bias_initializer: of their biases.
-        output_initializer: of the dense layer's kernel, `[length * heads * head size, output_layer_size]`.
-        output_bias_initializer: of its bias.
-        **kwargs: of a Keras layer.
+        embedding_initializer: the initializer of the kernels of queries, keys and values, `[1, heads * head size]`
+            each.
+        embedding_bias_initializer: the initializer of their biases.
+        output_initializer: the initializer of the dense layer's kernel, `[length * heads * head size,
+            output_layer_size]`.
+        output_bias_initializer: the initializer of its bias.
+        **kwargs: keyword arguments of a Keras layer.
 
     Raises:
         ValueError: `sequences_per_iter` is above `max_batch_size`; when called, if the inputs do not fit together.
@@ -98,7 +100,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         """Makes the variables.
 
         Args:
-            input_shapes: of the inputs of `call`.
+            input_shapes: the shapes of the inputs of `call`.
 
         Raises:
             ValueError: there are not four or five.

@@ -21,15 +21,15 @@ class Embedding(IPULayer):
     Args:
         input_dim: rows of the table.
         output_dim: size of a row.
-        embeddings_initializer: of the table.
-        embeddings_regularizer: of the table.
-        activity_regularizer: of the outputs.
-        embeddings_constraint: of the table.
+        embeddings_initializer: the initializer of the table.
+        embeddings_regularizer: the regularizer of the table.
+        activity_regularizer: the regularizer of the outputs.
+        embeddings_constraint: the constraint of the table.
         mask_zero: whether 0 means padding that later layers leave out.
-        input_length: of the sequences; recorded.
-        serialization_factor: in how many parts the table is looked up; divides `input_dim`. It divides the memory an
-            IPU needs for the lookup, not its values.
-        **kwargs: of a Keras layer.
+        input_length: the length of the sequences; recorded.
+        serialization_factor: the number of parts in which the table is looked up; divides `input_dim`. It divides the
+            memory an IPU needs for the lookup, not its values.
+        **kwargs: keyword arguments of a Keras layer.
 
     Raises:
         ValueError: the sizes do not fit; when built, if the inputs are not `[batch, length]`.
@@ -120,7 +120,7 @@ class Embedding(IPULayer):
 
         Args:
             inputs: `[batch, length]`.
-            mask: of the inputs; not looked at.
+            mask: the mask of the inputs; ignored.
         """
         return tf.not_equal(inputs, 0) if self.mask_zero else None
 
@@ -128,7 +128,7 @@ class Embedding(IPULayer):
         """Returns the inputs' shape and the size of a row.
 
         Args:
-            input_shape: of the inputs.
+            input_shape: the shape of the inputs.
         """
         return tf.TensorShape(input_shape).concatenate(self.output_dim)
 

@@ -18,7 +18,7 @@ class ConvertToF8(_Layer):  # type: ignore[misc]
     """Rounds numbers to eight bits.
 
     Args:
-        **kwargs: of a Keras layer.
+        **kwargs: keyword arguments of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.ConvertToF8`.
 
@@ -38,11 +38,12 @@ class ConvertToF8(_Layer):  # type: ignore[misc]
 
         Args:
             data: float16 or float32.
-            metadata: of `f8_ops.create_metadata`.
+            metadata: the metadata of `f8_ops.create_metadata`.
             **kwargs: have no influence.
 
         Returns:
-            The bits, uint8 of the shape of the data, and the metadata: a list, so that Keras can hand them on.
+            A list of the bits (uint8, with the shape of the data) and the metadata. Keras can pass a list to the next
+            layer.
         """
         packed = convert_to_f8(data, metadata)
         return [packed.data, packed.metadata]
@@ -52,8 +53,8 @@ class ConvertFromF8(_Layer):  # type: ignore[misc]
     """Reads 8-bit floats.
 
     Args:
-        dtype: of the result.
-        **kwargs: of a Keras layer.
+        dtype: the dtype of the result.
+        **kwargs: keyword arguments of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.ConvertFromF8`.
 

@@ -28,7 +28,7 @@ class GroupNormalization(IPULayer):
         gamma_initializer: ones when left out.
         strided_channel_grouping: channel c is in group `c % groups`; else neighbours make a group.
         trainable: whether the variables are.
-        **kwargs: of a Keras layer, such as `dtype` and `name`.
+        **kwargs: keyword arguments of a Keras layer, such as `dtype` and `name`.
 
     Raises:
         ValueError: when built, if shape, axis and groups do not fit together.
@@ -197,14 +197,14 @@ class LayerNormalization(GroupNormalization):
         epsilon: added to the variance.
         center: adds `beta`, of the axes' sizes.
         scale: multiplies by `gamma`, of the axes' sizes.
-        beta_initializer: of beta.
-        gamma_initializer: of gamma.
-        beta_regularizer: of beta.
-        gamma_regularizer: of gamma.
-        beta_constraint: of beta.
-        gamma_constraint: of gamma.
+        beta_initializer: the initializer of beta.
+        gamma_initializer: the initializer of gamma.
+        beta_regularizer: the regularizer of beta.
+        gamma_regularizer: the regularizer of gamma.
+        beta_constraint: the constraint of beta.
+        gamma_constraint: the constraint of gamma.
         trainable: whether the variables are.
-        **kwargs: of a Keras layer.
+        **kwargs: keyword arguments of a Keras layer.
 
     Raises:
         ValueError: the axes are not integers; when built, if the shape does not have them.

@@ -10,7 +10,7 @@ from tf_ipu_shim import keras2
 
 
 class RecomputationCheckpoint(keras2.public_module().layers.Layer):  # type: ignore[misc]
-    """Hands its inputs on: a checkpoint of a pipeline stage whose activations are computed again.
+    """Returns its inputs: a checkpoint of a pipeline stage whose activations are recomputed.
 
     It divides the memory a stage needs, not its values; what runs is the same here with and without it.
 

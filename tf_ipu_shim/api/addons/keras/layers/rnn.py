@@ -123,7 +123,7 @@ class PopnnLSTM(PopnnRNN):
 class PopnnGRU(PopnnRNN):
     """A GRU with the weights of `tf.keras.layers.GRU`.
 
-    Args: see `PopnnRNN`, and `reset_after`: the reset gate works on the state's product, not on the state.
+    Args: see `PopnnRNN`, and `reset_after`: the reset gate is applied after the state's matmul, not to the state.
 
     Source: `ipu_tensorflow_addons.keras.layers.PopnnGRU`.
 

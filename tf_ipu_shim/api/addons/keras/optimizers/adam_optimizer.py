@@ -28,12 +28,12 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         beta_2: decay of the second moment.
         epsilon: added to the divisor, the root of the corrected second moment.
         amsgrad: whether to divide by the largest second moment, corrected, so far.
-        name: of the operations.
-        m_dtype: of the first moment; the variable's by default.
-        v_dtype: of the second moment; the variable's by default.
-        vhat_dtype: of the largest second moment; the variable's by default.
+        name: the name of the operations.
+        m_dtype: the dtype of the first moment; the variable's by default.
+        v_dtype: the dtype of the second moment; the variable's by default.
+        vhat_dtype: the dtype of the largest second moment; the variable's by default.
         debiasing: whether moments are corrected for their start at zero.
-        **kwargs: of `IpuOptimizerBase`.
+        **kwargs: keyword arguments of `IpuOptimizerBase`.
 
     Raises:
         TypeError: a type is none, or holds no fractions; a switch is neither True nor False.

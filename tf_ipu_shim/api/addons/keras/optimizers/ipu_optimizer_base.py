@@ -22,11 +22,11 @@ class IpuOptimizerBase(OptimizerV2):
     """A Keras 2 optimizer whose slots and arithmetic may have other types than the variables.
 
     Args:
-        name: of the operations.
+        name: the name of the operations.
         optimizer_compute_precisions: the types that updates are computed in.
         outline_apply_gradients: accepted and recorded: sharing code between updates does not change results.
         outline_apply_gradients_kwargs: accepted and recorded, as above.
-        **kwargs: of Keras's base class.
+        **kwargs: keyword arguments of Keras's base class.
 
     Raises:
         TypeError: the compute dtype is missing or not a floating-point type, or another argument has an invalid value.
@@ -75,7 +75,7 @@ class IpuOptimizerBase(OptimizerV2):
 
         Args:
             var: the variable.
-            slot_name: of the slot.
+            slot_name: the name of the slot.
 
         Returns:
             The variable's type, unless a subclass says otherwise.
@@ -87,8 +87,8 @@ class IpuOptimizerBase(OptimizerV2):
 
         Args:
             var: the variable.
-            slot_name: of the slot.
-            dtype: of the slot.
+            slot_name: the name of the slot.
+            dtype: the dtype of the slot.
             initializer: an initialiser, or its name.
         """
         return self.add_slot(var, slot_name, initializer, dtype=dtype)
@@ -100,10 +100,10 @@ class IpuOptimizerBase(OptimizerV2):
 
         Args:
             var: the variable.
-            slot_name: of the slot.
+            slot_name: the name of the slot.
             initializer: an initialiser, or its name.
-            shape: of the slot; the variable's by default.
-            dtype: of the slot; `get_slot_dtype`'s by default.
+            shape: the shape of the slot; the variable's by default.
+            dtype: the dtype of the slot; `get_slot_dtype`'s by default.
 
         Raises:
             ValueError: the variable belongs to another distribution strategy.
@@ -176,7 +176,7 @@ def update_slot(slot: Any, value: Any) -> Any:
 
     Args:
         slot: the variable.
-        value: of the type that updates are computed in.
+        value: a value of the type that updates are computed in.
     """
     with tf.control_dependencies([slot.assign(tf.cast(value, slot.dtype), read_value=False)]):
         return tf.identity(value)
@@ -186,7 +186,7 @@ def check_dtype(name: str, dtype: Any) -> None:
     """Refuses types that no slot, and no arithmetic, of an optimizer can have.
 
     Args:
-        name: of the argument.
+        name: the name of the argument.
         dtype: a type; None for the variable's.
 
     Raises:

@@ -26,17 +26,17 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         beta_1: decay of the first moment.
         beta_2: decay of the second moment.
         epsilon: added to the divisor.
-        weight_decay_rate: of the weights, in each step.
+        weight_decay_rate: the weight decay rate of the weights, in each step.
         exclude_from_weight_decay: regular expressions of names of variables that do not decay.
         exclude_from_layer_adaptation: regular expressions of names of variables whose rate is not adapted; by default
             those that do not decay.
-        name: of the operations.
+        name: the name of the operations.
         debiasing: whether moments are corrected for their start at zero.
-        m_dtype: of the first moment; the variable's by default.
-        v_dtype: of the second moment; the variable's by default.
+        m_dtype: the dtype of the first moment; the variable's by default.
+        v_dtype: the dtype of the second moment; the variable's by default.
         weight_norm_clip: the largest norm of a layer's weights that counts.
         optimizer_compute_precisions: the types of the moments' arithmetic, and of the norms and the step.
-        **kwargs: of `IpuOptimizerBase`.
+        **kwargs: keyword arguments of `IpuOptimizerBase`.
 
     Raises:
         TypeError: a type is none, or holds no fractions; another argument has no such value.

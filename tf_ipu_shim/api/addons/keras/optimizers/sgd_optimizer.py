@@ -25,9 +25,9 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         learning_rate: see Keras.
         momentum: share of the last step that is kept.
         nesterov: whether to use Nesterov momentum.
-        name: of the operations.
-        momentum_accum_dtype: of the momentum; the variable's by default.
-        **kwargs: of `IpuOptimizerBase`.
+        name: the name of the operations.
+        momentum_accum_dtype: the dtype of the momentum; the variable's by default.
+        **kwargs: keyword arguments of `IpuOptimizerBase`.
 
     Raises:
         TypeError: a type is none, or holds no fractions.

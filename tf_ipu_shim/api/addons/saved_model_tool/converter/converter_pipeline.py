@@ -38,7 +38,7 @@ class ConverterPipeline:
 
     Args:
         param: an `IpuConversionParams`.
-        signatrue_key: of the signature that is converted (spelt as Graphcore does).
+        signatrue_key: the key of the signature that is converted (spelt as Graphcore does).
 
     Raises:
         TypeError: a parameter is of another type.

@@ -18,16 +18,16 @@ class ManualPipelineImpl:
 
     Args:
         batch_size: see `IpuConversionParams` for all that are not named here.
-        matmul_amp: of matrix multiplications.
-        num_ipus: that the pipeline runs on.
-        matmul_partial_type: of matrix multiplications.
-        conv_amp: of convolutions.
-        conv_partial_type: of convolutions.
-        ipu_model: of the profile that Graphcore's makes; recorded.
-        profiling_root_dir: of that profile; recorded.
+        matmul_amp: the available memory proportion of matrix multiplications.
+        num_ipus: the number of IPUs that the pipeline runs on.
+        matmul_partial_type: the partials type of matrix multiplications.
+        conv_amp: the available memory proportion of convolutions.
+        conv_partial_type: the partials type of convolutions.
+        ipu_model: the `ipu_model` setting of Graphcore's profiles; recorded.
+        profiling_root_dir: the root directory of these profiles; recorded.
         solution_dir: where the file is written.
         manual_pipeline_config: for each stage a list of regular expressions.
-        device_info: which IPU each stage is on.
+        device_info: the IPU of each stage.
         profiling_enable: whether there is a profile; recorded.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline.ManualPipelineImpl`.

@@ -178,7 +178,7 @@ def casted_input_from_signature(
     Args:
         inputs_shape_and_dtype: what the graph has, see `input_placeholder_name_shape_dtype`.
         signature: what is promised.
-        batch_size: in the place of an unknown first axis; 0 leaves it unknown.
+        batch_size: the batch size in the place of an unknown first axis; 0 leaves it unknown.
 
     Returns:
         A tensor for each input.
@@ -217,7 +217,7 @@ def prepare_dataset(inputs_shape_and_dtype: Sequence[Placed], batch_size: int = 
 
     Args:
         inputs_shape_and_dtype: see `input_placeholder_name_shape_dtype`.
-        batch_size: in the place of an unknown first axis.
+        batch_size: the batch size in the place of an unknown first axis.
     """
     elements = []
     for name, shape, dtype in inputs_shape_and_dtype:
@@ -267,7 +267,7 @@ def application_settings(param: Any, num_ipus: int | None = None) -> application
 
     Args:
         param: an `IpuConversionParams`.
-        num_ipus: that the application runs on; as many as the conversion says when left out.
+        num_ipus: the number of IPUs that the application runs on; as many as the conversion says when left out.
     """
     directory, _, timeout, _ = extract_emb_setting_from_param(param)
     return application.ApplicationSettings(
@@ -320,7 +320,7 @@ def validate_pipeline_cfg(param: Any, kwargs: Mapping[str, Any], behavior: str) 
     Args:
         param: an `IpuConversionParams`.
         kwargs: has the keys that there are.
-        behavior: which converter asks: `"auto"`, `"manual"` or `"load"`. Those of another are not checked.
+        behavior: the converter that asks: `"auto"`, `"manual"` or `"load"`. Those of another are not checked.
 
     Raises:
         ValueError: `converter` is missing, or a key is unknown.

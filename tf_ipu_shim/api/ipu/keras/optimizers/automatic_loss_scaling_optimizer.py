@@ -32,7 +32,7 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         max_loss_scaling_factor: the factor stays below.
         accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
         ratio_threshold: the share of large gradients that is too many.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer.

@@ -13,8 +13,8 @@ class CrossReplicaOptimizer(IpuOptimizer):
 
     Args:
         opt: a Keras 2 optimizer.
-        name: of the operations.
-        **kwargs: of Keras's base class.
+        name: the name of the operations.
+        **kwargs: keyword arguments of Keras's base class.
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer.

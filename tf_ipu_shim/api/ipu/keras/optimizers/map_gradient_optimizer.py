@@ -17,7 +17,7 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
     Args:
         opt: a Keras 2 optimizer.
         gradient_mapping_function: takes a gradient and its variable, returns a gradient.
-        name: of the operations.
+        name: the name of the operations.
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer.

@@ -36,7 +36,7 @@ class ManualPipelineStrategy(StrategyBase):
 
         Args:
             graph: a `TFv1Graph`.
-            regex_for_stages: for each stage its regular expressions.
+            regex_for_stages: the regular expressions of each stage.
 
         Raises:
             ValueError: there are more lists than stages, or fewer.

@@ -43,7 +43,7 @@ class Node:
     """A node of a graph.
 
     Args:
-        name: of the node.
+        name: the name of the node.
         inputs: the tensors that it reads.
         outputs: the tensors that it computes.
         op_type: its op.
@@ -158,7 +158,7 @@ class TFv1Graph(Graph):
         """Returns the nodes that compute something, each after its inputs; chains stay together.
 
         Args:
-            key: in which order chains are begun with, from the last to the first.
+            key: the order in which chains begin, from the last to the first.
         """
         nodes = self.nodes
         name_key = None if key is None else lambda name: key(nodes[name])
@@ -246,8 +246,8 @@ class TFv1Graph(Graph):
         """Writes the stages to a file, which `read_pipeline_config` reads.
 
         Args:
-            file_name: of a JSON file.
-            device_info: which IPU each stage is on; what was said before, or one after another, when left out.
+            file_name: the name of a JSON file.
+            device_info: the IPU of each stage; what was said before, or one after another, when left out.
 
         Raises:
             AttributeError: a node has no stage.
@@ -363,7 +363,7 @@ def stage_function_factory(
         tfgraph: a `tf.Graph`.
         stage_inputs: the names of the tensors that the function takes, in order.
         subgraph_outputs: the names of the tensors that it computes.
-        subgraph_inputs: which of `stage_inputs` the computation reads; all when left out.
+        subgraph_inputs: the tensors of `stage_inputs` that the computation reads; all when left out.
         stage_outputs: the names of the tensors that it gives, some of which it may have taken; those that it computes
             when left out.
 
@@ -395,7 +395,7 @@ def _shape(tensor: Any) -> list[int | None]:
 
 
 def _constants(nodes: Sequence[Node]) -> dict[str, None]:
-    """Returns the constants, and the nodes that only hand one on."""
+    """Returns the constants, and the nodes that only forward a constant."""
     node_of = {node.name: node for node in nodes}
     constants: dict[str, None] = {}
     for node in nodes:

@@ -32,7 +32,7 @@ def load_tf_graph(
     Args:
         model_path: the SavedModel's directory; without `with_meta_graph`, the file of a binary `GraphDef`.
         with_meta_graph: whether it is a SavedModel.
-        tag: which of the SavedModel's graphs.
+        tag: selects one of the SavedModel's graphs.
 
     Returns:
         The `tf.Graph`, and the `MetaGraphDef` or None.
@@ -89,7 +89,7 @@ def get_ipu_config(
 
     Args:
         num_required_ipus: how many IPUs to take.
-        ipu_id: which Poplar device to take, in the place of any with so many IPUs.
+        ipu_id: the Poplar device to take, in the place of any with so many IPUs.
         matmul_amp: the part of a tile's memory, 0.0 to 1.0, for temporary values of matrix multiplications.
         conv_amp: the same for convolutions.
         matmul_partial_type: `"float"` or `"half"`: in which matrix multiplications add up.
