@@ -25,10 +25,10 @@ class Execution:
     """How a program runs.
 
     Args:
-        mode: `"xla"` or `"kernels"`; `"auto"` while it is to be chosen.
-        is_checked: whether each op's results are looked at, for which each has to run by itself.
-        is_rounded: whether float16 results are rounded stochastically, for which each should run by itself too.
-        is_required: whether XLA would compute something else, whatever is asked for.
+        mode: `"xla"` or `"kernels"`; `"auto"` until it is chosen.
+        is_checked: whether each op's results are checked, so that each must run separately.
+        is_rounded: whether float16 results are rounded stochastically, so that each should run separately.
+        is_required: whether XLA would compute other results, so that `kernels` is used in any case.
     """
 
     mode: str

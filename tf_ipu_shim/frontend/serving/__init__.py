@@ -2,8 +2,9 @@
 
 plan            what is exported: the steps, their signatures, the names of inputs and outputs
 signatures      where the signature of a request comes from, and the checks of it
-served_call     the marked call: traced like a program, and run unchanged by stock TensorFlow eager_export    TensorFlow
-2: variables are saved in addition to the graph graph_export    TensorFlow 1: variables become constants of the graph
-stages          a pipeline's stages, one request after another loading         where this package is loaded too, the
-marked call becomes a program
+served_call     the annotated call: traced like a program, and run unchanged by stock TensorFlow
+eager_export    TensorFlow 2: variables are saved in addition to the graph
+graph_export    TensorFlow 1: variables become constants of the graph
+stages          a pipeline's stages, one request after another
+loading         turns the annotated call into a program if this package is loaded
 """
