@@ -73,6 +73,13 @@ def test_group_norm(layout, strided):
     slope = (values[0] - values[1]) / (2 * step)
     np.testing.assert_allclose((to_x.numpy() * laid(direction)).sum(), slope, rtol=2e-2, atol=1e-3)
 
+    sources = [tf.constant(values) for values in (laid(x), gamma, beta)]
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        total = tf.reduce_sum(gen_popnn_ops.popnn_group_norm_training(*sources, *how).output * laid(upstream))
+    for got, expected in zip(tape.gradient(total, sources), (to_x, to_gamma, to_beta), strict=True):
+        close(got, expected)
+
 
 def test_group_norm_needs_equal_groups():
     with pytest.raises(ValueError, match="6 channels .* do not make 4 equal groups"):

@@ -322,3 +322,36 @@ def test_equal_lstms_are_one_function_with_poplibs_names(names, steps, functions
     made = names(function, [3, 1, 3], [steps, 1, 3])
     for call in ("OutputGate", "MulOGate"):
         assert sum(name.endswith(f"/{call}/Op/Multiply") for name in made) == functions
+
+
+def test_equal_group_norms_are_one_function_with_its_names(names):
+    """Graphcore's op is one instruction, `group-norm-training`, and its gradient another."""
+
+    def function(x, kernel, *scales):
+        for _ in range(2):
+            x = tf.nn.conv2d(x, kernel, 1, "VALID", name="conv")
+            x = gen_popnn_ops.popnn_group_norm_training(x, *scales, "NHWC", 0.1, 2, name="norm").output
+        return [x, *tf.gradients(tf.reduce_sum(x**3), [kernel, *scales])]
+
+    made = [name for name in names(function, [1, 4, 4, 2], [1, 1, 2, 2], [2], [2]) if "norm" in name]
+    parts = {"/".join(name.split("/")[:3]) for name in made if name.startswith("norm/")}
+    assert parts == {f"norm/group-norm-training/{part}" for part in ("Norm", "iStdDev", "Whiten")}
+    gradients = {"/".join(name.split("/")[:4]) for name in made if not name.startswith("norm/")}
+    grad = "gradients/norm_1_grad/PopnnGroupNormGrad/group-norm-grad"
+    assert gradients <= {f"{grad}/{part}".rsplit("/", 1)[0] for part in ("Whiten", "Gradients", "ParamGradients")}
+    assert gradients
+
+
+def test_other_group_norms_have_a_number_of_their_own(names):
+    def function(x):
+        norms = [
+            gen_popnn_ops.popnn_group_norm_statistics(x, "NHWC", 0.1, groups, name=f"of_{groups}") for groups in (1, 2)
+        ]
+        return [part for norm in norms for part in norm]
+
+    made = {"/".join(name.split("/")[:3]) for name in names(function, [1, 4, 4, 2])}
+    parts = ("Norm", "iStdDev")
+    assert made == {
+        *(f"of_1/group-norm-statistics/{part}" for part in parts),
+        *(f"of_2/group-norm-statistics.1/{part}" for part in parts),
+    }

@@ -192,19 +192,18 @@ class ComputationClassifier:
         below, kind, sizes = self._library_name(instruction, below, kind, sizes, fusion)
         size = element_bytes(instruction.shape)
         planning = self._planning(instruction) if kind == "product" else MatmulOptions()
+        owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
+        named = fusion.op or owner
+        together: Hashable = fusion.group or fusion.call or instruction.id
         same: Hashable
         if (library := self._library_names.get(instruction.metadata.op_name)) is not None:
-            owner, below = f"{owner.rpartition('/')[0]}/{library.name}", f"/{below.partition('/')[2]}"
-            same = library if library.layer else None
+            named, below = library.names(owner, below)
+            same, together = (library, below) if library.layer else None, (named, library.name.partition("/")[0])
         elif _is_shared(instruction, kind, fusion):
             same = (instruction.opcode, below, sizes, size, planning, _shapes_that_count(instruction, operands, by_id))
         else:
             same = self._function_of(instruction, context, below)
-        owner = self._activations.get(owner, owner) if fusion.name == "relu" else owner
-        together = fusion.group or fusion.call or instruction.id
-        computation_name = self._names.name(
-            fusion.op or owner, below, _function_key(self._ipu, same), (context.key, together)
-        )
+        computation_name = self._names.name(named, below, _function_key(self._ipu, same), (context.key, together))
         layouts = operand_layouts(instruction, context.layouts)
         product = self._matmul_operand(instruction, kind, context)
         return Computation(kind, computation_name, sizes, size, planning, product, layouts)

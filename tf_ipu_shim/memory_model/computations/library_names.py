@@ -17,11 +17,30 @@ class LibraryName(NamedTuple):
     """The name of a compute set in a PopLibs layer.
 
     Args:
+        name: the compute set in the op's scope; or, after a slash, in an XLA instruction of that scope.
         layer: the same for all layers that have one function; empty if that is not known.
     """
 
     name: str
     layer: str
+
+    def names(self, owner: str, below: str) -> tuple[str, str]:
+        """Returns the scope of a computation and its name there.
+
+        Args:
+            owner: the op.
+            below: the name of a computation outside of a layer.
+
+        Example:
+            >>> LibraryName("group-norm-grad/Whiten", "").names("norm/sub", "subtract/Op/Subtract")
+            ('norm', 'group-norm-grad/Whiten/Op/Subtract')
+            >>> LibraryName("OutputGate", "").names("lstm/Mul", "multiply/Op/Multiply")
+            ('lstm/OutputGate', '/Op/Multiply')
+        """
+        scope, operation = owner.rpartition("/")[0], below.partition("/")[2]
+        if "/" in self.name:
+            return scope, f"{self.name}/{operation}"
+        return f"{scope}/{self.name}", f"/{operation}"
 
 
 def library_names(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, LibraryName]:
@@ -40,7 +59,8 @@ def library_names(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, Li
     for node in nodes if layers else ():
         scope = node.name.rpartition("/")[0].rpartition("/")[2]
         of = layers.get(scope[: -len(_GRADIENT_SUFFIX)]) if scope.endswith(_GRADIENT_SUFFIX) else None
-        if of and node.op == "Mul":
-            first = next(iter(of))
-            found[node.name] = LibraryName(_GRADIENTS[first.name], first.layer if len(of) == 1 else "")
+        gradients = {LibraryName(_GRADIENTS[name.name], name.layer) for name in of or () if name.name in _GRADIENTS}
+        if gradients and node.op == "Mul":
+            first = next(iter(gradients))
+            found[node.name] = first if len(gradients) == 1 else first._replace(layer="")
     return found

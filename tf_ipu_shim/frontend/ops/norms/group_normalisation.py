@@ -1,12 +1,34 @@
-"""Group normalization arithmetic behind the norm ops and norm layers."""
+"""Group normalization arithmetic behind the norm ops, `gen_popnn_ops` and norm layers.
+
+Each step is named as PopLibs' layer names it, so that a norm is one layer in memory reports and profiles.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow.compat.v2 as tf
 
+from tf_ipu_shim.frontend.ops.library_scopes import gradient_scope, library_scope
+from tf_ipu_shim.frontend.ops.norms.group_shapes import GroupShapes
 from tf_ipu_shim.frontend.validation.counts import check_integer
+
+# XLA's names on an IPU, and PopLibs' below them.
+STATISTICS, INFERENCE, TRAINING = "group-norm-statistics", "group-norm-inference", "group-norm-training"
+_GRADIENT = "group-norm-grad"
+_NORM, _DEVIATION, _WHITEN = "Norm", "iStdDev", "Whiten"
+
+
+class Statistics(NamedTuple):
+    """The statistics of groups of channels, to combine with grouped values.
+
+    Args:
+        mean: of each group.
+        inv_std_dev: one divided by each group's standard deviation.
+    """
+
+    mean: Any
+    inv_std_dev: Any
 
 
 def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, argument: str) -> int:
@@ -89,68 +111,132 @@ def group_normalise(
         >>> sorted(y.numpy().round(2)[0].tolist())
         [-1.0, -1.0, 1.0, 1.0]
     """
-    inputs, *scales = (None if tensor is None else tf.convert_to_tensor(tensor) for tensor in (inputs, gamma, beta))
-    shapes = _Shapes(inputs, groups, axis, strided_channel_grouping)
+    inputs = tf.convert_to_tensor(inputs)
+    shapes = GroupShapes(inputs, groups, axis, strided_channel_grouping, epsilon)
+    with tf.name_scope("PopnnGroupNormTraining"):
+        return train(inputs, gamma, beta, shapes)[0]
+
+
+def train(inputs: Any, gamma: Any, beta: Any, shapes: GroupShapes) -> list[Any]:
+    """Normalises with the inputs' own statistics, and has the gradient of Graphcore's op.
+
+    Args:
+        inputs: a tensor.
+        gamma: `[channels]` or None for ones.
+        beta: `[channels]` or None for zeros.
+        shapes: of the inputs.
+
+    Returns:
+        A tensor like inputs; `[batch * groups]` means and inverse deviations, through which no gradient passes.
+
+    Example:
+        >>> x = tf.constant([[1.0, 3.0]])
+        >>> [part.numpy().tolist() for part in train(x, None, None, GroupShapes(x, 1, 1, True, 0.0))]
+        [[[-1.0, 1.0]], [2.0], [1.0]]
+    """
+    scales = [None if tensor is None else tf.convert_to_tensor(tensor) for tensor in (gamma, beta)]
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def normalised(inputs: Any, *parameters: Any) -> tuple[Any, Any]:
         given_parameters = iter(parameters)
-        scale, shift = (None if tensor is None else tf.cast(next(given_parameters), tf.float32) for tensor in scales)
-        values = shapes.grouped(inputs)
-        mean = shapes.mean(values)
-        centred = values - mean
-        deviation = tf.math.rsqrt(shapes.mean(tf.square(centred)) + epsilon)
-        result = tf.reshape(centred * deviation, shapes.sizes)
-        if scale is not None:
-            result *= tf.reshape(scale, shapes.along_channels)
-        if shift is not None:
-            result += tf.reshape(shift, shapes.along_channels)
-        result = tf.cast(result, inputs.dtype)
+        scale, shift = (None if tensor is None else next(given_parameters) for tensor in scales)
+        statistics = take_statistics(inputs, shapes, TRAINING)
+        result = normalise(inputs, scale, shift, statistics, shapes, TRAINING)
         result.set_shape(inputs.shape)
 
-        def gradient(upstream: Any) -> Any:
-            normal = (shapes.grouped(inputs) - mean) * deviation
-            wide = tf.cast(upstream, tf.float32)
-            scaled = wide if scale is None else wide * tf.reshape(scale, shapes.along_channels)
-            scaled = shapes.grouped(scaled)
-            of_inputs = (scaled - shapes.mean(scaled) - normal * shapes.mean(scaled * normal)) * deviation
-            gradients = [tf.cast(tf.reshape(of_inputs, shapes.sizes), inputs.dtype)]
-            if scale is not None:
-                gradients.append(shapes.sum_channels(wide * tf.reshape(normal, shapes.sizes)))
-            if shift is not None:
-                gradients.append(shapes.sum_channels(wide))
-            return [tf.cast(tensor, like.dtype) for tensor, like in zip(gradients, [inputs, *parameters])]
+        def gradient(upstream: Any, *_of_statistics: Any) -> Any:
+            with gradient_scope("PopnnGroupNormGrad"):
+                of_inputs, of_scale, of_shift = differentiate(inputs, scale, statistics, upstream, shapes)
+            wanted = [of_inputs, *(of for of, tensor in zip((of_scale, of_shift), scales) if tensor is not None)]
+            return [tf.cast(tensor, like.dtype) for tensor, like in zip(wanted, [inputs, *parameters])]
 
-        return result, gradient
+        flat = [tf.cast(tf.reshape(value, [-1]), inputs.dtype) for value in statistics]
+        return (result, *flat), gradient
 
-    return normalised(inputs, *(tensor for tensor in scales if tensor is not None))
+    output, *flat = normalised(inputs, *(tensor for tensor in scales if tensor is not None))
+    return [output, *(tf.stop_gradient(value) for value in flat)]
 
 
-class _Shapes:
-    """The shapes of groups of channels.
+def take_statistics(inputs: Any, shapes: GroupShapes, layer: str) -> Statistics:
+    """Returns the statistics of each group in float32.
 
     Args:
-        inputs: see `group_normalise`, as all others.
-        strided: whether neighbouring channels are in different groups.
+        inputs: a tensor.
+        shapes: of the inputs.
+        layer: the name of the layer whose part this is.
+
+    Example:
+        >>> x = tf.constant([[1.0, 3.0]])
+        >>> [value.numpy().item() for value in take_statistics(x, GroupShapes(x, 1, 1, True, 0.0), STATISTICS)]
+        [2.0, 1.0]
     """
+    with library_scope(f"{layer}/{_NORM}", shapes.layer):
+        values = shapes.grouped(inputs)
+        mean = shapes.mean(values)
+        variance = shapes.mean(tf.square(values - mean))
+    with library_scope(f"{layer}/{_DEVIATION}", shapes.layer):
+        return Statistics(mean, tf.math.rsqrt(variance + shapes.epsilon))
 
-    def __init__(self, inputs: Any, groups: int, axis: int, strided: bool) -> None:
-        shape = inputs.shape.as_list()
-        channels, rank = shape[axis], len(shape)
-        self.sizes = tf.unstack(tf.shape(inputs)) if None in shape else shape
-        split = [channels // groups, groups] if strided else [groups, channels // groups]
-        self._grouped = [*self.sizes[:axis], *split, *self.sizes[axis + 1 :]]
-        self._reduced = [index for index in range(1, rank + 1) if index != (axis + 1 if strided else axis)]
-        self._others = [index for index in range(rank) if index != axis]
-        self.along_channels = [channels if index == axis else 1 for index in range(rank)]
 
-    def grouped(self, values: Any) -> Any:
-        return tf.reshape(tf.cast(values, tf.float32), self._grouped)
+def normalise(
+    inputs: Any, gamma: Any, beta: Any, statistics: Statistics, shapes: GroupShapes, layer: str = INFERENCE
+) -> Any:
+    """Normalises with given statistics, then scales and shifts each channel.
 
-    def mean(self, values: Any) -> Any:
-        """The mean of each group."""
-        return tf.reduce_mean(values, self._reduced, keepdims=True)
+    Args:
+        inputs: a tensor.
+        gamma: `[channels]` or None for ones.
+        beta: `[channels]` or None for zeros.
+        statistics: of the groups.
+        shapes: of the inputs.
+        layer: the name of the layer whose part this is.
 
-    def sum_channels(self, values: Any) -> Any:
-        """Sums of each channel."""
-        return tf.reduce_sum(values, self._others)
+    Returns:
+        A tensor like inputs.
+
+    Example:
+        >>> x = tf.constant([[1.0, 3.0]])
+        >>> given = Statistics(tf.constant(2.0), tf.constant(0.5))
+        >>> normalise(x, None, None, given, GroupShapes(x, 1, 1, True, 0.0)).numpy().tolist()
+        [[-0.5, 0.5]]
+    """
+    result = _whiten(inputs, statistics, shapes, layer)
+    with library_scope(f"{layer}/{_NORM}", shapes.layer):
+        if gamma is not None:
+            result *= shapes.per_channel(gamma)
+        if beta is not None:
+            result += shapes.per_channel(beta)
+        return tf.cast(result, inputs.dtype)
+
+
+def differentiate(inputs: Any, gamma: Any, statistics: Statistics, upstream: Any, shapes: GroupShapes) -> list[Any]:
+    """Returns the gradients of `train` in float32: of the inputs, of gamma and of beta.
+
+    Args:
+        inputs: a tensor.
+        gamma: `[channels]` or None for ones.
+        statistics: of the groups.
+        upstream: the gradient of the output.
+        shapes: of the inputs.
+
+    Example:
+        >>> x = tf.constant([[1.0, 3.0]])
+        >>> shapes = GroupShapes(x, 1, 1, True, 0.0)
+        >>> given = take_statistics(x, shapes, STATISTICS)
+        >>> [part.numpy().tolist() for part in differentiate(x, None, given, tf.ones([1, 2]), shapes)]
+        [[[0.0, 0.0]], [-1.0, 1.0], [1.0, 1.0]]
+    """
+    normal = _whiten(inputs, statistics, shapes, _GRADIENT)
+    with library_scope(f"{_GRADIENT}/ParamGradients", shapes.layer):
+        wide = tf.cast(upstream, tf.float32)
+        of_scale, of_shift = shapes.sum_channels(wide * normal), shapes.sum_channels(wide)
+    with library_scope(f"{_GRADIENT}/Gradients", shapes.layer):
+        scaled = shapes.grouped(wide if gamma is None else wide * shapes.per_channel(gamma))
+        normal = shapes.grouped(normal)
+        centred = scaled - shapes.mean(scaled) - normal * shapes.mean(scaled * normal)
+        return [shapes.restored(centred * statistics.inv_std_dev), of_scale, of_shift]
+
+
+def _whiten(inputs: Any, statistics: Statistics, shapes: GroupShapes, layer: str) -> Any:
+    with library_scope(f"{layer}/{_WHITEN}", shapes.layer):
+        return shapes.restored((shapes.grouped(inputs) - statistics.mean) * statistics.inv_std_dev)

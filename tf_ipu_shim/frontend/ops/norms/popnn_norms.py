@@ -6,9 +6,13 @@ Statistics are `[batch * groups]`: the groups of the first sample come first.
 from __future__ import annotations
 
 import collections
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow.compat.v2 as tf
+
+from tf_ipu_shim.frontend.ops.norms import group_normalisation
+from tf_ipu_shim.frontend.ops.norms.group_normalisation import Statistics
+from tf_ipu_shim.frontend.ops.norms.group_shapes import GroupShapes
 
 PopnnGroupNormTraining = collections.namedtuple("PopnnGroupNormTraining", ["output", "mean", "inv_std_dev"])
 PopnnGroupNormStatistics = collections.namedtuple("PopnnGroupNormStatistics", ["mean", "inv_std_dev"])
@@ -46,11 +50,9 @@ def popnn_group_norm_statistics(
         ([2.0], [1.0])
     """
     with tf.name_scope(name or "PopnnGroupNormStatistics"):
-        grouped, layout = _split_groups(inputs, data_format, num_groups, strided_channel_grouping)
-        mean = tf.reduce_mean(grouped, layout.reduced, keepdims=True)
-        variance = tf.reduce_mean(tf.square(grouped - mean), layout.reduced)
-        flat = [tf.reshape(value, [-1]) for value in (mean, tf.math.rsqrt(variance + epsilon))]
-        return PopnnGroupNormStatistics(*(tf.cast(value, layout.dtype) for value in flat))
+        inputs, shapes = _shapes(inputs, data_format, num_groups, strided_channel_grouping, epsilon)
+        statistics = group_normalisation.take_statistics(inputs, shapes, group_normalisation.STATISTICS)
+        return PopnnGroupNormStatistics(*(tf.cast(tf.reshape(value, [-1]), inputs.dtype) for value in statistics))
 
 
 def popnn_group_norm_inference(
@@ -91,10 +93,9 @@ def popnn_group_norm_inference(
         [[-0.5, 0.5]]
     """
     with tf.name_scope(name or "PopnnGroupNormInference"):
-        grouped, layout = _split_groups(inputs, data_format, num_groups, strided_channel_grouping)
-        normalised = (grouped - layout.per_group(mean)) * layout.per_group(inv_std_dev)
-        result = tf.reshape(normalised, layout.sizes) * layout.per_channel(gamma) + layout.per_channel(beta)
-        return tf.cast(result, layout.dtype)
+        inputs, shapes = _shapes(inputs, data_format, num_groups, strided_channel_grouping, epsilon)
+        statistics = Statistics(shapes.per_group(mean), shapes.per_group(inv_std_dev))
+        return group_normalisation.normalise(inputs, gamma, beta, statistics, shapes)
 
 
 def popnn_group_norm_training(
@@ -110,7 +111,7 @@ def popnn_group_norm_training(
     """Normalises with the inputs' own statistics; see `popnn_group_norm_inference`.
 
     Returns:
-        `output`, `mean` and `inv_std_dev`.
+        `output`, `mean` and `inv_std_dev`. A gradient passes through `output` alone.
 
     Source: `gen_popnn_ops.popnn_group_norm_training`.
 
@@ -121,10 +122,8 @@ def popnn_group_norm_training(
         ([[-1.0, 1.0]], [2.0])
     """
     with tf.name_scope(name or "PopnnGroupNormTraining"):
-        how = (data_format, epsilon, num_groups, strided_channel_grouping)
-        mean, inv_std_dev = popnn_group_norm_statistics(inputs, *how)
-        output = popnn_group_norm_inference(inputs, gamma, beta, mean, inv_std_dev, *how)
-        return PopnnGroupNormTraining(output, mean, inv_std_dev)
+        inputs, shapes = _shapes(inputs, data_format, num_groups, strided_channel_grouping, epsilon)
+        return PopnnGroupNormTraining(*group_normalisation.train(inputs, gamma, beta, shapes))
 
 
 def popnn_group_norm_grad(
@@ -155,63 +154,22 @@ def popnn_group_norm_grad(
         [1.0, 1.0, 1.0, 1.0]
     """
     with tf.name_scope(name or "PopnnGroupNormGrad"):
-        grouped, layout = _split_groups(inputs, data_format, num_groups, strided_channel_grouping)
-        normalised = (grouped - layout.per_group(mean)) * layout.per_group(inv_std_dev)
-        upstream = tf.cast(output_backprop, tf.float32)
-        scaled = tf.reshape(upstream * layout.per_channel(gamma), tf.shape(grouped))
-        along = tf.reduce_mean(scaled * normalised, layout.reduced, keepdims=True)
-        centred = scaled - tf.reduce_mean(scaled, layout.reduced, keepdims=True) - normalised * along
-        gradients = (
-            tf.reshape(centred * layout.per_group(inv_std_dev), layout.sizes),
-            tf.reduce_sum(upstream * tf.reshape(normalised, layout.sizes), layout.not_channels),
-            tf.reduce_sum(upstream, layout.not_channels),
-        )
-        return PopnnGroupNormGrad(*(tf.cast(gradient, layout.dtype) for gradient in gradients))
+        inputs, shapes = _shapes(inputs, data_format, num_groups, strided_channel_grouping, epsilon)
+        statistics = Statistics(shapes.per_group(mean), shapes.per_group(inv_std_dev))
+        gradients = group_normalisation.differentiate(inputs, gamma, statistics, output_backprop, shapes)
+        return PopnnGroupNormGrad(*(tf.cast(gradient, inputs.dtype) for gradient in gradients))
 
 
-class _Layout(NamedTuple):
-    sizes: Any
-    axis: int  # of the channels
-    groups_axis: int  # of the groups, where the channels' axis is split in two
-    groups: int
-    dtype: Any
-
-    @property
-    def reduced(self) -> list[int]:
-        return [index for index in range(1, len(self.sizes) + 1) if index != self.groups_axis]
-
-    @property
-    def not_channels(self) -> list[int]:
-        return [index for index in range(len(self.sizes)) if index != self.axis]
-
-    def per_group(self, values: Any) -> Any:
-        shape = [-1 if index == 0 else self.groups if index == self.groups_axis else 1 for index in range(self._rank)]
-        return tf.reshape(tf.cast(values, tf.float32), shape)
-
-    def per_channel(self, values: Any) -> Any:
-        shape = [-1 if index == self.axis else 1 for index in range(len(self.sizes))]
-        return tf.reshape(tf.cast(values, tf.float32), shape)
-
-    @property
-    def _rank(self) -> int:
-        return len(self.sizes) + 1
-
-
-def _split_groups(inputs: Any, data_format: str, groups: int, strided: bool) -> tuple[Any, _Layout]:
-    """Returns the inputs in float32 with the channels' axis split into groups, and their layout."""
+def _shapes(inputs: Any, data_format: str, groups: int, strided: bool, epsilon: float) -> tuple[Any, GroupShapes]:
+    """Returns the inputs as a tensor, and the shapes of its groups."""
     inputs = tf.convert_to_tensor(inputs)
     if data_format not in ("NHWC", "NCHW"):
         raise ValueError(f"data_format must be 'NHWC' or 'NCHW', got {data_format!r}. Pass one of these two.")
     axis = 1 if data_format == "NCHW" else inputs.shape.rank - 1
-    sizes = inputs.shape.as_list()
-    if sizes[axis] is None or sizes[axis] % groups:
+    channels = inputs.shape[axis]
+    if channels is None or channels % groups:
         raise ValueError(
-            f"{sizes[axis]} channels (axis {axis} of {inputs.shape}) do not make {groups} equal groups. Choose a "
+            f"{channels} channels (axis {axis} of {inputs.shape}) do not make {groups} equal groups. Choose a "
             "number of groups that divides the channels."
         )
-    dynamic = tf.unstack(tf.shape(inputs)) if None in sizes else sizes
-    of_each = sizes[axis] // groups
-    split = [of_each, groups] if strided else [groups, of_each]
-    layout = _Layout(dynamic, axis, axis + 1 if strided else axis, groups, inputs.dtype)
-    values = tf.reshape(tf.cast(inputs, tf.float32), [*dynamic[:axis], *split, *dynamic[axis + 1 :]])
-    return values, layout
+    return inputs, GroupShapes(inputs, groups, axis, strided, epsilon)

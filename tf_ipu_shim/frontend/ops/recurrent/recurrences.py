@@ -12,8 +12,8 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.frontend.ops import planner_options
 from tf_ipu_shim.frontend.ops.activations import ACTIVATIONS
+from tf_ipu_shim.frontend.ops.library_scopes import apply_output_gate
 from tf_ipu_shim.frontend.ops.planner_options import RecurrentOptions
-from tf_ipu_shim.frontend.ops.recurrent import popnn_names
 
 
 def lstm(
@@ -47,7 +47,7 @@ def lstm(
         hidden, cell = carried
         i, f, candidate, o = tf.split(items[0] + _matmul(hidden, recurrent_kernel, planned), 4, axis=1)
         new_cell = gate(f) * cell + gate(i) * act(candidate)
-        new_hidden = popnn_names.apply_output_gate(gate(o), act(new_cell), layer)
+        new_hidden = apply_output_gate(gate(o), act(new_cell), layer)
         return _select_within_length(items[1:], (new_hidden, new_cell), carried)
 
     alive = _within_length(inputs, seq_len)
