@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from profiled_programs import IPU, X, dense, fact, run
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes, utils
+from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
 
 from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.driver import profiles
@@ -58,6 +58,35 @@ def test_a_profile_for_two_directories_is_made_once(profiled, tmp_path, monkeypa
     assert made == [1]
     assert inside.programs == outside.programs and inside.facts == outside.facts
     assert not inside.variables and not inside.liveness and outside.variables and outside.liveness
+
+
+def with_feeds(length):
+    """A loop with queues of its own."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(np.arange(4, dtype=np.float32)))
+        outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+
+        def body(total, x):
+            return total + x, outfeed.enqueue(x)
+
+        with scopes.ipu_scope(IPU):
+            built = ipu_compiler.compile(lambda: loops.repeat(length, body, [0.0], infeed))
+        dequeued = outfeed.dequeue()
+        session.run(infeed.initializer)
+        return session.run(built)[0], session.run(dequeued).tolist()
+
+
+def test_a_program_that_was_compiled_before_has_no_profile_again(profiled):
+    """Graphcore compiles programs once that differ in the names of their feeds only."""
+    profiles = profiled()
+    for _ in range(2):
+        assert with_feeds(4) == (6.0, [0.0, 1.0, 2.0, 3.0])
+    assert len(profiles()) == 1
+    assert with_feeds(3) == (3.0, [0.0, 1.0, 2.0])
+    assert len(profiles()) == 2
+    profiles = profiled()  # a device that has compiled nothing
+    with_feeds(4)
+    assert len(profiles()) == 3
 
 
 def test_a_program_that_does_not_fit_has_a_profile(environment, tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from tf_ipu_shim.driver import answers, applications, cached_programs, serialized
+from tf_ipu_shim.driver import answers, applications, cached_programs, dumps, event_reports, serialized
 from tf_ipu_shim.driver.answers import Program
 from tf_ipu_shim.driver.compilation import EventDetails
 from tf_ipu_shim.driver.planned_program import lower_for_device
@@ -14,7 +16,7 @@ from tf_ipu_shim.driver.program_requests import Job
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.profiling import settings
-from tf_ipu_shim.runtime import log
+from tf_ipu_shim.runtime import captured_programs, log
 from tf_ipu_shim.runtime.executable_cache import CacheDirectory
 
 
@@ -74,7 +76,35 @@ def load_or_lower(job: Job, directory: CacheDirectory) -> tuple[Program, str]:
 def lower_uncached(job: Job) -> tuple[Program, str]:
     """Lowers a program without the cache."""
     runs = serialized.is_requested(job.device) or not job.device.compiles_only
-    lowered = lower_for_device(job, runs=runs)
+    with _compilation(job) as compiles:
+        lowered = lower_for_device(job, compiles, runs)
     program = answers.make_program(job.request, lowered)
     memory_plan.store_plan(job.request, job.device, program.plan)
     return program, ""
+
+
+@contextmanager
+def _compilation(job: Job) -> Iterator[bool]:
+    """Yields whether Graphcore would compile a program: a configured device compiles equal programs once.
+
+    Programs are compared only where something is written of a compilation.
+    """
+    device = job.device
+    is_recorded = (
+        settings.is_requested(device.engine_options)
+        or event_reports.is_requested(device.options.profiling)
+        or dumps.is_requested()
+    )
+    if not is_recorded or captured_programs.active():
+        yield True
+        return
+    key = cached_programs.key_of(job.library, job.request, device).text
+    is_new = device.note_compilation(key)
+    if not is_new:
+        log.info(f"No profile of {job.program} is written: {device.name} has compiled the same program before")
+    try:
+        yield is_new
+    except BaseException:
+        if is_new:
+            device.forget_compilation(key)
+        raise

@@ -47,6 +47,7 @@ class IpuDevice:
         self.num_ipus = num_ipus
         self.options = options
         self.on_model = in_force.use_ipu_model
+        self._compiled_programs: set[bytes] = set()
         # A capture plans programs for what the script configures, although nothing runs.
         self._configured_connection = ON_DEMAND if in_force.use_on_demand else int(options.device_connection_type)
         self.connection = PRE_COMPILE if captured_programs.active() else self._configured_connection
@@ -129,6 +130,18 @@ class IpuDevice:
         if self._configured_connection == ALWAYS and not self.on_model:
             return True
         return bool(self.options.enable_remote_buffers_without_device)
+
+    def note_compilation(self, key: bytes) -> bool:
+        """Notes that it compiles a program; returns whether it is the first with this key."""
+        with self._lock:
+            is_first = key not in self._compiled_programs
+            self._compiled_programs.add(key)
+            return is_first
+
+    def forget_compilation(self, key: bytes) -> None:
+        """Forgets a compilation that failed."""
+        with self._lock:
+            self._compiled_programs.discard(key)
 
     def attach(self) -> None:
         """Attaches to the first free candidate; waits for one if the connection is on demand.
