@@ -355,3 +355,22 @@ def test_other_group_norms_have_a_number_of_their_own(names):
         *(f"of_1/group-norm-statistics/{part}" for part in parts),
         *(f"of_2/group-norm-statistics.1/{part}" for part in parts),
     }
+
+
+@pytest.mark.parametrize("release", ["2.5", "2.6"])
+def test_which_first_instructions_have_a_number(names, monkeypatch, release):
+    """As `norm_graph_caching_test` and `conv_graph_caching_test` of Graphcore's releases have them."""
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+
+    def function(x, kernel, scale):
+        for _ in range(2):
+            x = tf.nn.conv2d(x, kernel, 1, "SAME", name="conv")
+            x = tf.compat.v1.nn.fused_batch_norm(x, scale, scale, name="norm")[0]
+        return [x, *tf.gradients(x, kernel)]
+
+    made = {part for name in names(function, [1, 4, 4, 2], [3, 3, 2, 2], [2]) for part in name.split("/")}
+    plain = {"batch-norm-training", "batch-norm-grad", "weights-transpose-chans-flip-x-y"}
+    numbered = {name for name in plain if f"{name}.1" in made}
+    assert numbered | made >= plain
+    added = {"weights-transpose-chans-flip-x-y"}
+    assert numbered == (plain - added if release == "2.5" else added)

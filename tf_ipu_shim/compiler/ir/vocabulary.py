@@ -56,7 +56,7 @@ PLANNING_ATTRIBUTE = "_ipu_planning"
 FRONTEND_ATTRIBUTE = "_XlaFrontendAttributes"
 # On a product whose gradients are planned in another way: their options, in the form of the first of these.
 GRADIENT_PLANNING_ATTRIBUTE = "_ipu_gradient_planning"
-# What PopLibs, or with a slash XLA and PopLibs, calls an op of a layer; after a blank, what tells that layer from others.
+# What PopLibs, or with a slash XLA and PopLibs, calls an op of a layer; after a blank, what tells layers apart.
 LIBRARY_NAME_ATTRIBUTE = "_ipu_library_name"
 OUTPUT_GATE = "OutputGate"
 # On a loop of a session's graph: it runs what its values depend on, and nothing else.

@@ -2,7 +2,8 @@
 
 A name has three parts: scope and name of the TensorFlow op, the numbered XLA instruction (`add.1`), and PopLibs'
 compute set (`Op/Add`). Fused instructions of the IPU's compiler (see `fusions`) and matmuls only have a number if there
-are several.
+are several. In the XLA of TensorFlow 1.15 to 2.5 that held for all instructions that this compiler adds, and for no
+others.
 """
 
 from __future__ import annotations
@@ -10,16 +11,27 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 
+from tf_ipu_shim import sdk
+from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.memory_model.computations.matmul_passes import INFERENCE, UPDATE
 
 # Instructions whose first one has no number.
 _UNNUMBERED = frozenset(
-    "avg-pool avg-pool-grad batch-norm-grad batch-norm-inference batch-norm-training convolution dot dynamic-slice "
-    "dynamic-update-slice fusion group-norm-grad group-norm-inference group-norm-statistics group-norm-training "
-    "inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
+    "avg-pool avg-pool-grad dynamic-slice dynamic-update-slice fusion group-norm-grad group-norm-inference "
+    "group-norm-statistics group-norm-training inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
     "negate relu relu-grad scaled-inplace scaled-inplace-xb-y sigmoid sigmoid-grad sort tanh-grad "
     "truncated-normal".split()
 )
+# Of XLA, in TensorFlow 2.6; added by the IPU's compiler, in releases before it.
+_OF_XLA = frozenset("batch-norm-grad batch-norm-inference batch-norm-training convolution dot".split())
+_ADDED = frozenset("conv-with-reverse multi-conv weights-transpose-chans-flip-x-y".split())
+_TENSORFLOW_2_6_SINCE = (2, 6)  # SDK
+
+
+def _unnumbered_instructions() -> frozenset[str]:
+    """Returns the instructions whose first one has no number in the emulated release."""
+    is_tensorflow_2_6 = sdk.current() >= _TENSORFLOW_2_6_SINCE and not activation.is_tensorflow1()
+    return _UNNUMBERED | (_OF_XLA if is_tensorflow_2_6 else _ADDED)
 
 
 class ComputeSetNames:
@@ -39,6 +51,7 @@ class ComputeSetNames:
         self.products: list[tuple[str, int]] = []
         self.kernels: set[str] = set()
         self.allocated: dict[Hashable, int] = {}
+        self._unnumbered = _unnumbered_instructions()
         self._counts: dict[str, int] = {}
         self._shared: dict[Hashable, str] = {}
         self._groups: dict[Hashable, int] = {}
@@ -68,7 +81,7 @@ class ComputeSetNames:
         known = None if group is None else self._groups.get(group)
         if known is not None:
             return known
-        count = self._counts.get(first, 0 if first in _UNNUMBERED else 1)
+        count = self._counts.get(first, 0 if first in self._unnumbered else 1)
         self._counts[first] = count + 1
         if group is not None:
             self._groups[group] = count
