@@ -198,8 +198,6 @@ NOT_READ = {
     ): "the table notes it",
     ("frontend.ops", "HostEmbeddingOptimizerSpec._update", "slots"): _SLOTS,
     ("frontend.ops", "HostEmbedding.register", "session"): "a session that is missing is an error",
-    ("frontend.ops", "popnn_group_norm_inference", "epsilon"): "it is in `inv_std_dev`",
-    ("frontend.ops", "popnn_group_norm_grad", "epsilon"): "it is in `inv_std_dev`",
     ("frontend.serving", "pass_tensors", "source"): "for the text of an error",
     **{
         ("frontend.strategies", f"DeviceExtended.{method}", name): _STRATEGY

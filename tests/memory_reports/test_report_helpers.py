@@ -49,11 +49,11 @@ def helper(own_environment):
     config.reset_ipu_configuration()
 
 
-def run(times, events=None):
+def run(times, events=None, activation=tf.nn.relu):
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float32, X.shape, name="x")
         with scopes.ipu_scope("/device:IPU:0"):
-            (result,) = ipu_compiler.compile(lambda x: tf.nn.relu(tf.matmul(x, x, transpose_b=True)), [x])
+            (result,) = ipu_compiler.compile(lambda x: activation(tf.matmul(x, x, transpose_b=True)), [x])
         report = test_utils.ReportJSON(CASE, session)
         report.reset()
         for _ in range(times):
@@ -73,7 +73,9 @@ def test_a_helper_finds_what_its_programs_wrote(helper):
     CASE.assert_execution_report_cycles(report, report.facts["cycles"] * 3, expected_executions=3)
     with pytest.raises(AssertionError):
         CASE.assert_execution_report_cycles(report, report.facts["cycles"] * 4, expected_executions=3)
-    run(1)
+    run(1)  # the same program
+    assert len(helper.find_reports()) == 1
+    run(1, activation=tf.tanh)
     assert len(helper.find_reports()) == 2
     helper.clear_reports()
     CASE.assert_num_reports(helper, 0)

@@ -13,7 +13,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.tracing import tracing
 from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
-# What TensorFlow calls the gradient of a function with a gradient of its own, below the function's scope.
+# What TensorFlow calls a custom gradient, below the scope of its function.
 _CUSTOM_GRADIENT = "/IdentityN_grad"
 
 

@@ -111,7 +111,7 @@ def popnn_group_norm_training(
     """Normalises with the inputs' own statistics; see `popnn_group_norm_inference`.
 
     Returns:
-        `output`, `mean` and `inv_std_dev`. A gradient passes through `output` alone.
+        `output`, `mean` and `inv_std_dev`. A gradient passes through `output` only.
 
     Source: `gen_popnn_ops.popnn_group_norm_training`.
 
