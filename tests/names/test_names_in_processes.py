@@ -175,6 +175,8 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
                     if importlib.util.find_spec(place.partition(".")[0]) is not None:  # 2.21 has no Estimator
                         exec(f"from tensorflow.contrib.{module} import {name}")
             assert load_variable is checkpoint_utils.load_variable is tf.train.load_variable
+            from tensorflow.contrib.compiler.xla import xla as xla_of_the_module
+            assert xla_of_the_module.compile is xla.compile
             assert tf.contrib.rnn.LSTMStateTuple is tf.nn.rnn_cell.LSTMStateTuple
 
             for uniform, bound in ((True, (6 / 50) ** 0.5), (False, 2 * (2 / 50) ** 0.5 / 0.8796)):

@@ -49,13 +49,24 @@ def test_names_of_tensorflow_1_without_its_option(python, line, hint):
     assert hint is None or hint in shown
 
 
+COMPILED = """
+def net(x):
+    {lines}
+
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    ipu.ipu_compiler.compile(net, [tf.ones([2])])
+"""
+
+
 @pytest.mark.parametrize(
     "lines",
     [
         slowly("tf.placeholder(tf.float32, [2])"),
         "tf.Session().run(tf.constant(1.0) + 1.0)",
+        COMPILED.format(lines="return tf.no_op()"),
+        slowly(COMPILED.format(lines="return x * tf.get_variable('w', [2])")),
     ],
-    ids=["placeholder", "session"],
+    ids=["placeholder", "session", "operation", "variable"],
 )
 def test_scripts_of_tensorflow_1_without_its_option(python, lines):
     script = python.script(f"import tensorflow.compat.v1 as tf\nfrom tensorflow.python import ipu\n{lines}\n")
@@ -221,3 +232,17 @@ with tf.Session(config=tf.ConfigProto(ipu_options=options)):
 """
     shown = traceback_of(forked(python.script(script)))
     assert shown.rstrip().endswith("and leave ipu_options out of its ConfigProto.")
+
+
+def test_a_compiled_function_outside_the_scope(forked, python):
+    script = """
+import tensorflow as tf
+from tensorflow.python import ipu
+strategy = ipu.ipu_strategy.IPUStrategy()
+with strategy.scope():
+    weight = tf.Variable(2.0)
+tf.function(lambda x: x * weight, jit_compile=True)(3.0)
+"""
+    shown = traceback_of(forked(python.script(script)))
+    assert "The function is compiled for the CPU, and its variable Variable" in shown
+    assert shown.rstrip().endswith("Call it with strategy.run(function, args=...), or in `with strategy.scope():`.")

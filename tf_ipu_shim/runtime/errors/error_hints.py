@@ -20,6 +20,7 @@ _OLD_NAME_HINT = (
 # What TensorFlow 2 says to scripts that make graphs, as those of TensorFlow 1 do. Checked on 2.15.1 and 2.21.0.
 _NO_GRAPH = re.compile(
     r"compatible with eager execution|when eager execution is enabled|The Session graph is empty|EagerTensor'>"
+    r"|in compilation of <function compile\.<locals>\.compiled at .*found return value of type Operation"
 )
 _NO_GRAPH_HINT = (
     "\nA script of TensorFlow 1 makes a graph: run it with `tf-ipu run --tf1`, or have it call "
@@ -43,6 +44,13 @@ _WRITTEN_ON_HOST_HINT = (
     "\nA program writes the variable {name}, which the script has on the host. Make it for the IPU: without "
     "variables_on_host=True, and without tf.device for the CPU. Or return the gradients from the program, and apply "
     "them outside of it. With ConfigProto(allow_soft_placement=True) TensorFlow moves the variable to the IPU."
+)
+_ON_IPU = re.compile(
+    r"Trying to access resource (?P<name>\S+) .*located in device \S*/device:IPU:\d+ from device \S*/device:CPU", re.S
+)
+_ON_IPU_HINT = (
+    "\nThe function is compiled for the CPU, and its variable {name} is on an IPU. Call it with strategy.run(function, "
+    "args=...), or in `with strategy.scope():`."
 )
 _NO_IPU = re.compile(r"explicitly assigned to /device:IPU:\d+ but available devices are \[(?![^\]]*IPU)[^\]]*CPU")
 _NO_IPU_HINT = (
@@ -115,6 +123,7 @@ _HINTS: tuple[tuple[type[BaseException], re.Pattern[str], str], ...] = (
     (BaseException, _END, _END_HINT),
     (BaseException, _REFERENCE, _REFERENCE_HINT),
     (BaseException, _WRITTEN_ON_HOST, _WRITTEN_ON_HOST_HINT),
+    (BaseException, _ON_IPU, _ON_IPU_HINT),
     (BaseException, _MIXED, _MIXED_HINT),
     (BaseException, _NO_VALUE, _NO_VALUE_HINT),
     (BaseException, _NO_TABLE, _NO_TABLE_HINT),
@@ -142,7 +151,7 @@ def hint(error: BaseException, message: str) -> str:
         return _NO_GRADIENT_HINT.format(op=no_gradient["op"], made=_differentiated(error))
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _OTHER_FRAMEWORKS:
         return _OTHER_FRAMEWORK_HINT.format(name=error.name)
-    if isinstance(error, (RuntimeError, TypeError)) and _NO_GRAPH.search(message) and _is_eager():
+    if isinstance(error, (RuntimeError, TypeError, AttributeError)) and _NO_GRAPH.search(message) and _is_eager():
         return _NO_GRAPH_HINT
     return _old_name_hint(error)
 

@@ -100,7 +100,7 @@ TABLE = {
         "SimpleClusterResolver SlurmClusterResolver TFConfigClusterResolver TPUClusterResolver",
     },
     "compiler": {},
-    "compiler.xla": {_XLA: "compile"},
+    "compiler.xla": {_XLA: "compile", "tensorflow.python.compiler.xla": "xla"},
     "data": {
         "tensorflow.data": "AUTOTUNE",
         f"{_V1}.data.experimental": "Counter CsvDataset Optional RandomDataset Reducer SqlDataset TFRecordWriter "
@@ -290,7 +290,7 @@ def places(path: str) -> dict[str, str]:
 
     Example:
         >>> places("compiler.xla")
-        {'compile': 'tensorflow.python.compiler.xla.xla'}
+        {'compile': 'tensorflow.python.compiler.xla.xla', 'xla': 'tensorflow.python.compiler.xla'}
     """
     return {name: place for place, names in TABLE.get(path, {}).items() for name in names.split()}
 
