@@ -12,7 +12,7 @@ class Result:
     """One figure that has a target.
 
     Args:
-        name: what was measured.
+        name: the name of the measurement.
         figure: median of the measurements, in `unit`.
         low: their lower quartile.
         high: their upper quartile.

@@ -37,7 +37,7 @@ def rows(document: Mapping[str, Any], machine: str, date: str) -> Iterator[dict[
     """Yields a row for each figure of a run.
 
     Args:
-        document: what the run wrote.
+        document: the file that the run wrote.
         machine: the machine on which it was measured.
         date: the date of the run.
     """

@@ -89,7 +89,7 @@ def compare(
 
     Args:
         name: the name of the result.
-        ours: what runs on the simulated IPUs.
+        ours: the program on the simulated IPUs.
         reference: the same without them.
         settings: how long to measure.
         ratio: the most that our time should be of the reference's.

@@ -27,7 +27,7 @@ class Task:
         batch: samples of a mini-batch.
         steps: mini-batches of an epoch.
         steps_per_execution: mini-batches of an execution.
-        width: what the layers are made with.
+        width: the arguments of the layers.
         words: number of words; 0 for samples of floats.
     """
 
@@ -112,7 +112,7 @@ class Fit:
     """An epoch of `fit` as a side.
 
     Args:
-        task: what is trained.
+        task: the model to train.
         ipu: whether on the IPU, in the scope of an `IPUStrategy`, or by stock Keras on the CPU.
         **options: the options of `compile`.
     """

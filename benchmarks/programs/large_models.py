@@ -24,7 +24,7 @@ class Task:
         name: the name for the table.
         model: a function from Keras and a size to the model.
         optimizer: a function from Keras to what trains it.
-        size: what the model is made with: its width and layers, or the side of an image.
+        size: the arguments of the model: its width and layers, or the side of an image.
         quick_size: the same where only outputs count.
         batch: samples of a mini-batch.
         classes: how many labels there are.
@@ -53,7 +53,7 @@ def bert(keras: Any, size: tuple[int, ...]) -> Any:
     layers = keras.layers
 
     class Places(layers.Layer):  # type: ignore[name-defined]
-        """Adds what is learnt for each place of the sequence."""
+        """Adds a learnt vector for each position of the sequence."""
 
         def build(self, shape: Any) -> None:
             self.table = self.add_weight("table", (PLACES, width), initializer="random_normal")

@@ -16,7 +16,7 @@ class Model:
     Args:
         name: the name for the table.
         variables: the values that its variables start with.
-        inputs: what a call is given.
+        inputs: the arguments of a call.
         function: `function(variables, *inputs)` returns tensors; it may assign to the variables.
     """
 

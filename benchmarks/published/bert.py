@@ -37,7 +37,7 @@ pipelining = ipu.ops.pipelining_ops
 
 
 class Places(layers.Layer):  # type: ignore[misc]
-    """Adds what is learnt for each place of the sequence."""
+    """Adds a learnt vector for each position of the sequence."""
 
     def build(self, shape: Any) -> None:
         self.table = self.add_weight("table", shape[1:], initializer="zeros")
@@ -47,7 +47,7 @@ class Places(layers.Layer):  # type: ignore[misc]
 
 
 class Attention(layers.Layer):  # type: ignore[misc]
-    """Attention: what each position takes from all positions.
+    """Self-attention: a weighted sum of all positions' values for each position.
 
     Args:
         heads: number of attention heads.

@@ -43,7 +43,7 @@ def train(model: Any, sample: np.ndarray, label: np.ndarray, batch: int, steps: 
     Args:
         model: compiled, with `steps_per_execution=steps`.
         sample: one sample.
-        label: what belongs to it.
+        label: its contents.
         batch: samples of a mini-batch.
         steps: mini-batches of all replicas.
     """

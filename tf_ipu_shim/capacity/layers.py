@@ -46,9 +46,9 @@ class Layer(NamedTuple):
             copies from the host. The last layer includes the loss and copies to it.
         kept_bytes: its weights and their optimizer state.
         weight_bytes: its weights that are trained, of which a pipeline accumulates the gradients.
-        activation_bytes: what the backward pass needs of it for one mini-batch, with what is fed to it.
+        activation_bytes: the tensors that the backward pass needs of it for one mini-batch, including fed inputs.
         forward_cycles: the cycles of its forward work only, which recomputation repeats.
-        outputs: what it makes or is fed that layers behind it take.
+        outputs: its results or fed inputs that later layers consume.
     """
 
     name: str
@@ -144,7 +144,7 @@ class _Work:
     """Cycles of each layer in a run.
 
     Args:
-        entries: what computes or moves something, and how often.
+        entries: computations and copies, and how often they run.
         recomputes: whether stages run their forward pass again.
 
     Attributes:
@@ -202,8 +202,8 @@ class _Flow:
 
     Attributes:
         inputs: for each layer, the outputs of earlier layers that it consumes.
-        outputs: what it makes, or is fed, that those behind it take.
-        fed: bytes of what is fed to it first.
+        outputs: its results or fed inputs that later layers consume.
+        fed: bytes of the inputs that are first fed to it.
     """
 
     def __init__(self, blocks: Sequence[Block], layer_index: LayerIndex) -> None:

@@ -29,7 +29,7 @@ class Split(NamedTuple):
     Args:
         stages: names, in the order of the model.
         bytes: the bytes of each stage, with the FIFOs of a Grouped schedule.
-        recomputes: whether all stages but the last run their forward pass twice, and keep what comes into them.
+        recomputes: whether all stages except the last run their forward pass twice, and keep their inputs.
     """
 
     stages: tuple[tuple[str, ...], ...]

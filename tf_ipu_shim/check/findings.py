@@ -36,8 +36,8 @@ class Finding(NamedTuple):
 
     Args:
         line: the line of the file; 0 for the file as a whole.
-        name: what the script uses, without the longest of Graphcore's package names.
-        why: the reason, and what to do; empty if it is emulated.
+        name: the name that the script uses, without the longest of Graphcore's package names.
+        why: the reason and a fix; empty if it is emulated.
     """
 
     kind: FindingKind

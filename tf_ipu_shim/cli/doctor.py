@@ -52,7 +52,7 @@ class Check:
 
     Args:
         state: `OK`, `NOTE` or `PROBLEM`.
-        cure: what to do; empty if nothing is to be done.
+        cure: the fix; empty if none is needed.
     """
 
     name: str

@@ -15,7 +15,7 @@ def deprecate_config_attribute(name: str, msg: str) -> Callable[[_Class], _Class
 
     Args:
         name: the attribute, as the class's constructor creates it.
-        msg: what to use instead.
+        msg: the replacement.
 
     Returns:
         A class decorator.

@@ -30,7 +30,7 @@ class Variable:
     """One environment variable.
 
     Args:
-        default: what holds if it is not set, in words.
+        default: the default, in words.
         check: reads its current value, and raises `ValueError` or `NotImplementedError` if that is invalid.
     """
 

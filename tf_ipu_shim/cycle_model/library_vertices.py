@@ -302,7 +302,7 @@ def slic(
         kernels: windows of four that the kernel consists of.
         groups: convolution groups that are computed at a time: 1, 2, 4, 8 or 16.
         channels: the channels of a group.
-        chains: accumulating chains in use, 2 or 4.
+        chains: the number of accumulating chains in use, 2 or 4.
 
     Source: poplin/PerformanceEstimation.hpp:1085 to 1364.
     """

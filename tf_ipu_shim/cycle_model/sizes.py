@@ -27,7 +27,7 @@ class ElementwiseSizes(NamedTuple):
         operation: as PopLibs calls it, in small letters.
         dtype: the dtype in which it computes; that of the operands for a comparison.
         broadcast: elements of broadcast operands.
-        form: how the smaller operand meets the other, see `vertices.elementwise`.
+        form: how the smaller operand is broadcast to the other, see `vertices.elementwise`.
         row: elements of the repeated vector, or that meet the same element.
     """
 

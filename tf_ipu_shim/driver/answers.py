@@ -25,9 +25,9 @@ class Program:
         needs_engine: whether Graphcore's compiler would make an engine of it.
         plan: its memory; None if it was not planned.
         run_log: where its runs are written down; nothing that is kept.
-        details: what events tell of it; not kept either.
+        details: its trace events; not kept either.
         result_shapes: the shapes of its results, None for one that is not known; nor kept.
-        user_op_calls: the calls of its users' Poplar ops, in the order in which they are built.
+        user_op_calls: the calls of the script's Poplar ops, in the order in which they are built.
     """
 
     answer: Any

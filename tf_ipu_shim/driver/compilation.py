@@ -32,7 +32,7 @@ class EventDetails(NamedTuple):
     Args:
         tensor_map: JSON, on which tiles its arguments are.
         info: JSON: the pass (forward, backward, update) that each of its matmuls belongs to.
-        graph_report: JSON, what it consists of, or the path of a file of it; empty where no one asks for it.
+        graph_report: JSON: its functions and ops, or the path of a file with it; empty if not requested.
         execution_report: how long it runs, also.
     """
 

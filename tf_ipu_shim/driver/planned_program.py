@@ -48,8 +48,8 @@ class PreparedProgram(NamedTuple):
     """A program that is ready to run.
 
     Args:
-        counted: what Graphcore would have compiled, as XLA launches.
-        runs: what runs: that, or the same in mode `kernels`.
+        counted: the program that Graphcore would have compiled, as XLA launches.
+        runs: the program that runs: the former, or the same in mode `kernels`.
         plan: its memory; None where no one asks for it.
     """
 

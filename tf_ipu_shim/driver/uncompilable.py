@@ -99,7 +99,7 @@ def _launches(program: LoweredProgram) -> Iterator[node_def_pb2.NodeDef]:
 
 
 def _has_shapes(program: LoweredProgram, cluster: Cluster) -> bool:
-    """Returns whether variables determine shapes of a part."""
+    """Returns whether shapes in a part depend on variables."""
     return any(
         vocabulary.SHAPES_ATTRIBUTE in node.attr and node.attr["function"].func.name == cluster.function
         for node in _launches(program)

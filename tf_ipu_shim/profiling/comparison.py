@@ -40,7 +40,7 @@ class Comparison(NamedTuple):
     each. Ops and lines that are the same have no entry; the others come by how much they changed, the most first.
 
     Args:
-        facts: what is different of the facts and options, as text: before and after.
+        facts: the facts and options that differ, as text: before and after.
         fullest: bytes of the IPU that has the most.
         fits: whether it does, before and after.
         ipus: bytes of each IPU.

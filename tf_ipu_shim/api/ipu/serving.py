@@ -43,7 +43,7 @@ def export_single_step(
         predict_step_signature: a `tf.TensorSpec` for each argument of `predict_step`.
         input_dataset: a `tf.data.Dataset` whose elements are requests.
         output_names: names of the outputs; `output_0` and so on when left out.
-        preprocessing_step: runs on the CPU before; its arguments are then those of a request.
+        preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         postprocessing_step: runs on the CPU behind.
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
@@ -51,10 +51,11 @@ def export_single_step(
         variable_initializer: in TensorFlow 1, takes a session and initialises the variables of the graph, or restores
             them. The SavedModel has constants in their place.
         checkpoint_restore_dir: in TensorFlow 1, a directory with a checkpoint of the variables of the steps on the CPU.
-        input_signature: what SDKs up to 2.6 call `predict_step_signature`.
+        input_signature: the name of `predict_step_signature` in SDKs up to 2.6.
 
     Returns:
-        A function that runs what was written: a `tf.function`; in TensorFlow 1 a function that adds it to the graph. It
+        A function that runs the exported model: a `tf.function`; in TensorFlow 1 a function that adds it to the graph.
+            It
         returns a list, or with `output_names` a dictionary.
 
     Raises:
@@ -107,7 +108,7 @@ def export_pipeline(
         export_dir: where the SavedModel goes: a directory that is empty or not there.
         iterations: mini-batches of an execution; a multiple of what the schedule asks for. Kept in the file, as here a
             request goes through the stages when it comes.
-        inputs: values that the first stage takes before what a request brings: the same for all requests.
+        inputs: values that the first stage receives before a request's inputs: the same for all requests.
         device_mapping: the IPU of each stage; stage i on IPU i when left out.
         pipeline_schedule: a `PipelineSchedule`; checked, no effect.
         poplar_options: a `PipelineStageOptions` for each stage; checked, no effect.
@@ -116,7 +117,7 @@ def export_pipeline(
             brings.
         input_dataset: a `tf.data.Dataset` whose elements are requests.
         output_names: names of the outputs; `output_0` and so on when left out.
-        preprocessing_step: runs on the CPU before; its arguments are then those of a request.
+        preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         postprocessing_step: runs on the CPU behind.
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
@@ -124,12 +125,12 @@ def export_pipeline(
         variable_initializer: in TensorFlow 1, takes a session and initialises the variables of the graph, or restores
             them.
         checkpoint_restore_dir: in TensorFlow 1, a directory with a checkpoint of the variables of the steps on the CPU.
-        input_signature: what SDKs up to 2.6 call `predict_step_signature`.
+        input_signature: the name of `predict_step_signature` in SDKs up to 2.6.
         pipeline_depth: in SDK 2.5, mini-batches of one run of the pipeline; an execution then has `iterations` runs. It
             stands before `iterations` there, and does so here if `inputs` would be an integer.
 
     Returns:
-        A function that runs what was written, as `export_single_step` returns it.
+        A function that runs the exported model, as `export_single_step` returns it.
 
     Raises:
         TypeError: an argument has the wrong type.
@@ -166,14 +167,14 @@ def export_keras(
         export_dir: where the SavedModel goes: a directory that is empty or not there.
         batch_size: samples of a request; left out where the model's inputs have it.
         output_names: names of the outputs; `output_0` and so on when left out.
-        preprocessing_step: runs on the CPU before; its arguments are then those of a request.
+        preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         postprocessing_step: runs on the CPU behind.
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         purge_export_dir: whether to empty the directory first.
 
     Returns:
-        A `tf.function` that runs what was written. It returns a list, or with `output_names` a dictionary.
+        A `tf.function` that runs the exported model. It returns a list, or with `output_names` a dictionary.
 
     Raises:
         TypeError: an argument has the wrong type.

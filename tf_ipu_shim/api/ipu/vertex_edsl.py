@@ -17,7 +17,7 @@ def condition(pred: Any, a: Any, b: Any) -> Any:
     """Element by element, one expression or the other.
 
     Args:
-        pred: what decides.
+        pred: the value that decides.
         a: the value where `pred` holds.
         b: the value elsewhere.
 

@@ -148,7 +148,7 @@ def checkNumIpusPerReplica(ipusPerReplica: int) -> bool:  # noqa: N802, N803
     """Returns whether each replica has as many IPUs as a script needs.
 
     Args:
-        ipusPerReplica: what it needs.
+        ipusPerReplica: the IPUs that it needs.
 
     Raises:
         TypeError: it is not an integer.
@@ -168,7 +168,7 @@ def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
     """Returns the Poplar device for this instance's replicas, which no other instance has an IPU of.
 
     Args:
-        ipusPerReplica: what each replica needs; what `poprun` was told when it is 0.
+        ipusPerReplica: the number of IPUs of each replica; 0 for `poprun`'s own number.
 
     Raises:
         TypeError: `ipusPerReplica` is not an integer.

@@ -17,7 +17,7 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
 
     Args:
         config: an `IPUConfig`, or the result of `ipu.utils.create_ipu_config`.
-        ipus_per_replica: how many IPUs a replica needs; what `poprun` was told when left out.
+        ipus_per_replica: the number of IPUs of a replica; by default `poprun`'s.
         configure_device: whether to choose the IPUs; else the script does, with `popdist.getDeviceId`.
 
     Returns:

@@ -24,7 +24,7 @@ def show(text: str, hint: str = "") -> None:
     """Prints a text.
 
     Args:
-        hint: what else shows rows that are too wide for the terminal, as a sentence.
+        hint: a sentence that names another way to show rows that are too wide for the terminal.
 
     Example:
         >>> show("emulated: 3")

@@ -30,7 +30,7 @@ class Output:
 
     Args:
         is_shown: whether they are printed.
-        tag: what `{}` in it is replaced by the stream's name to print before each; empty for nothing.
+        tag: a prefix of each line, in which `{}` is replaced by the stream's name; empty for none.
         log_file: where they are written, besides; None for nowhere.
         hidden: a pattern of lines that are left out.
     """

@@ -48,7 +48,7 @@ class Cluster:
     Args:
         phase: its place among the programs of that IPU.
         function: the name of its FunctionDef, whose arguments are constants, then values, then resources.
-        inputs: the tensors it takes, in the order of the function's arguments, named as in the caller.
+        inputs: the tensors it consumes, in the order of the function's arguments, named as in the caller.
         input_types: their `DataType`s.
         outputs: the tensors it gives, named as in the traced function.
         constants: how many inputs XLA must know when it compiles.

@@ -89,7 +89,7 @@ def replace_user_ops(function: function_pb2.FunctionDef) -> None:
 
 
 def _result_name(tensor_name: str, replaced: set[str]) -> str:
-    """Returns the name of a result, which custom calls and users' ops call differently."""
+    """Returns the name of a result, which differs between custom calls and users' ops."""
     name = TensorName.parse(tensor_name)
     if name.output != "output" or name.producer not in replaced:
         return tensor_name

@@ -17,7 +17,7 @@ class Option:
         default: the default, or a function that makes a fresh one.
         field: dotted protobuf field, empty if `translate` handles it; a leading `!` means its opposite.
         annotation: the type, if it is not the default's own.
-        effect: what it changes here, one of `machine.environment.effects.EFFECTS`.
+        effect: its effect here, one of `machine.environment.effects.EFFECTS`.
         since: the first SDK that has it.
         older: for older SDKs: the last release, the type and the default.
     """

@@ -22,7 +22,7 @@ class DtypeConversion:
 
     Args:
         source: the dtype to replace, as `DataType` of the protobuf.
-        target: what to put in its place.
+        target: the replacement.
         keeps: whether a node of this name stays unchanged.
         values: returns a constant's value in the target dtype, from its node and the nodes that read it.
     """

@@ -172,7 +172,7 @@ class _AccumulatorVariable:
 
     Args:
         is_new: whether a loop sets it to zero before it begins; else it is an ordinary variable.
-        options: what `vocabulary.ACCUMULATOR_ATTRIBUTE` says.
+        options: the value of `vocabulary.ACCUMULATOR_ATTRIBUTE`.
     """
 
     def __init__(self, shape: Any, dtype: Any, device: str, is_new: bool, options: bytes) -> None:

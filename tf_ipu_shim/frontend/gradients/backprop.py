@@ -107,7 +107,7 @@ class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
             target: a structure of tensors or variables.
             sources: a structure of tensors or variables.
             output_gradients: a gradient for each target; ones when left out.
-            unconnected_gradients: what to give where a target does not depend on a source.
+            unconnected_gradients: the gradient if a target does not depend on a source.
 
         Returns:
             A gradient for each source, in their structure.

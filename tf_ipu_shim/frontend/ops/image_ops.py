@@ -16,7 +16,7 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
         image: shape [..., 3], channels last; float16, float32 or uint8.
         channel_offsets: shape [3]; subtracted after scaling.
         channel_scales: shape [3]; multiplied with last.
-        scale: what every channel is multiplied with first.
+        scale: a factor for every channel, applied first.
         name: the name of the op.
 
     Returns:

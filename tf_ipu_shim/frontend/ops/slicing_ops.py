@@ -13,8 +13,8 @@ def sequence_slice(
     """Copies slices of one tensor into another.
 
     Args:
-        dst: shape [elements, ...]; what is written into. It is not changed; the result is.
-        src: shape [elements, ...]; what is read.
+        dst: shape [elements, ...]; the tensor to update. It is not changed; the result is a new tensor.
+        src: shape [elements, ...]; the tensor to read.
         num_elems: shape [slices]; how many elements each slice has.
         src_offsets: shape [slices]; where each begins in `src`.
         dst_offsets: shape [slices]; where each goes in `dst`. Of slices that overlap there the last one stays.
@@ -48,7 +48,7 @@ def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, ze
     """Copies consecutive slices of a tensor to positions in another.
 
     Args:
-        dst: shape [elements, ...]; what is written into.
+        dst: shape [elements, ...]; the tensor to update.
         src: shape [elements, ...]; holds the slices without gaps.
         num_elems: shape [slices]; how many elements each slice has.
         dst_offsets: shape [slices]; where each goes.
@@ -79,7 +79,7 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
     """Puts slices of a tensor one behind the other.
 
     Args:
-        src: shape [elements, ...]; what is read.
+        src: shape [elements, ...]; the tensor to read.
         num_elems: shape [slices]; how many elements each slice has.
         src_offsets: shape [slices]; where each begins.
         total_elements: the number of elements of the result. Elements outside the slices are zero.

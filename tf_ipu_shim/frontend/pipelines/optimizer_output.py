@@ -28,7 +28,7 @@ class OptimizerFunctionOutput:
         compute_gradients_kwargs: further keyword arguments of `compute_gradients`.
         apply_gradients_args: further arguments of `apply_gradients`.
         apply_gradients_kwargs: further keyword arguments of `apply_gradients`.
-        variables: what a Keras optimizer trains.
+        variables: the variables that a Keras optimizer trains.
         tape: a `tf.GradientTape` that recorded the loss, for a Keras optimizer.
         gradient_capture_context: a `GradientCaptureContext` for the gradients that values marked with
             `grad_util_ops.capture_upstream_gradients` get; if there is a tape, a `GradientCaptureTape` has them.

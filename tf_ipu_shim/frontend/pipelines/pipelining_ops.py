@@ -82,10 +82,10 @@ def pipeline(
     recorded on the program for the memory model (`compiler.loops.pipeline_description.PipelineDescription`).
 
     Args:
-        computational_stages: at least two functions; each takes what the one before returned. The first takes `inputs`,
-            then an element of the infeed. A list of functions is one stage whose functions run at the same time on
-            separate IPUs. Each takes the previous stage's results, and the next stage takes all their results, in
-            order.
+        computational_stages: at least two functions; each receives the previous one's results. The first receives
+            `inputs`, then an element of the infeed. A list of functions is one stage whose functions run at the same
+            time on separate IPUs. Each takes the previous stage's results, and the next stage takes all their results,
+            in order.
         gradient_accumulation_count: mini-batches of one execution, after which the weights are updated once; an
             integer, or a scalar tensor among the program's inputs.
         gradient_accumulation_dtype: dtype of the accumulated gradients, or a function from variable to dtype; that of
@@ -96,8 +96,9 @@ def pipeline(
             (which it implies), stages on one IPU (also), and the sum of gradients.
         inputs: tensors for the first stage, the same for every mini-batch.
         infeed_queue: an `IPUInfeedQueue`; an element a mini-batch.
-        outfeed_queue: an `IPUOutfeedQueue` for what the last stage returns.
-        optimizer_function: takes what the last stage returned, returns an `OptimizerFunctionOutput`; for training.
+        outfeed_queue: an `IPUOutfeedQueue` for the last stage's results.
+        optimizer_function: a function of the last stage's results that returns an `OptimizerFunctionOutput`; for
+            training.
         device_mapping: the IPU of each stage; by default stage i is on IPU i. -1 means all IPUs, placed by the stage's
             `ipu_shard` scopes. For a concurrent stage, a list of IPUs.
         pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out. Decides which counts are allowed.
@@ -114,14 +115,14 @@ def pipeline(
         offload_weights: where the real device keeps weights. Results do not depend on it.
         continuous_weight_updates: refused, as by Graphcore.
         outfeed_loss: enqueue the loss instead of the last stage's outputs.
-        accumulate_outfeed: add up what is enqueued, and enqueue the sum once an execution.
+        accumulate_outfeed: accumulate the enqueued values, and enqueue the sum once an execution.
         accumulate_outfeed_dtype: dtype of that sum, or a function from tensor to dtype; the tensor's when left out.
         outfeed_mask: for each output of the last stage, whether it is kept from the outfeed.
         reduction_method: a `GradientAccumulationReductionMethod` or its name.
         name: the name of the operation.
         gradient_accumulation_for_captured_grads: whether captured gradients are accumulated as the others; else the
             optimizer and the captured gradients' outfeed get those of the last mini-batch.
-        pipeline_depth: what SDKs up to 2.0 called `gradient_accumulation_count`.
+        pipeline_depth: the name of `gradient_accumulation_count` in SDKs up to 2.0.
 
     Returns:
         The operation that runs the pipeline.
@@ -129,7 +130,7 @@ def pipeline(
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: an argument is out of range, or a stage uses a tensor from outside.
-        NotImplementedError: what Graphcore refuses.
+        NotImplementedError: an argument that Graphcore's function refuses.
         RuntimeError: it is called eagerly.
         tf.errors.FailedPreconditionError: when run: the schedule cannot run so many mini-batches.
 

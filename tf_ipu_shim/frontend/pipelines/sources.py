@@ -20,7 +20,7 @@ class TensorSource(NamedTuple):
 
     Args:
         outer: the tensor of the same graph that it is a view of, or is passed on from.
-        inner: what that is in the functions that are called for it; the same if none is.
+        inner: the corresponding value in the functions that are called for it; the same value if none is called.
     """
 
     outer: Any

@@ -35,7 +35,7 @@ class PipelineStep:
     """A traced mini-batch.
 
     Attributes:
-        optimizer: what the optimizer function returned; None for inference.
+        optimizer: the result of the optimizer function; None for inference.
         gradients: gradients in the traced function, in the order of `variables`.
         footprint: bytes that the stages take and keep.
         outfeed: tensors that are accumulated and then enqueued.

@@ -192,7 +192,7 @@ class _InlinedCall:
             self._copies[argument.op] = self._tensors[id(argument)].op
 
     def _copy_ops(self, body: func_graph.FuncGraph, entry: ops.Operation | None) -> None:
-        """Adds the function's ops but for its arguments."""
+        """Adds the function's ops except its arguments."""
         copied = [op for op in _inputs_first(body) if op not in self._copies]
         for op in copied:
             self._copy(op)

@@ -28,7 +28,7 @@ class Tensor:
         dtype: such as `FLOAT32`.
         has_constant: whether the program knows its value.
         has_aliases: whether others are in the same place.
-        name: the name of the op; of an argument what the script calls it, behind `XLA_Args/`.
+        name: the name of the op; for an argument `XLA_Args/` and its name in the script.
     """
 
     inst: str

@@ -54,7 +54,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         evaluation_hooks: hooks for evaluation.
         prediction_hooks: hooks for prediction.
         reduction_method: how the gradients of mini-batches become one.
-        pipeline_depth: what SDKs up to 2.0 called `gradient_accumulation_count`.
+        pipeline_depth: the name of `gradient_accumulation_count` in SDKs up to 2.0.
         count_gradient_accumulation_as_iterations: whether steps and `iterations_per_loop` are mini-batches, as they
             always are from SDK 2.1 on. Left out under SDKs up to 2.0, they are updates.
         **pipeline_op_kwargs: further arguments of `pipelining_ops.pipeline`.

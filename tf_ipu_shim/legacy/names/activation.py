@@ -22,7 +22,7 @@ def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
 
     Args:
         fullname: under which a script imports it.
-        is_for_ipus: whether the process uses IPUs, or the script is about to.
+        is_for_ipus: whether the process uses IPUs or the script will.
     """
     from tf_ipu_shim.legacy.names import module_finder
 

@@ -36,7 +36,7 @@ def class_over(methods: type, stock_name: str, name: str, root: str, module: str
     """Returns a model class.
 
     Args:
-        methods: what it has on top of Keras' class.
+        methods: the members that it adds to Keras' class.
         stock_name: module and name of Keras' class, such as `"sequential.Sequential"`.
         name: the name of the class.
         root: the root of the Keras package.

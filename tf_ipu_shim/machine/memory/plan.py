@@ -122,7 +122,7 @@ class IpuPlan:
 
     @property
     def peak_bytes(self) -> int:
-        """Always-live plus not-always-live bytes."""
+        """The sum of always-live and other bytes."""
         return self.always_live_bytes + self.not_always_live_bytes
 
     @property

@@ -38,7 +38,7 @@ def _counts_of_loops(request: ProgramRequest) -> Iterator[int]:
 def may_accumulate(request: ProgramRequest, block: Block) -> bool:
     """Returns whether gradient accumulation could be turned on for a program.
 
-    A Keras model can where it trains; an optimizer of TensorFlow 1 where its updates are in a loop over mini-batches.
+    A Keras model can if it trains; a TensorFlow 1 optimizer can if its updates are in a loop over mini-batches.
     """
     if request.is_keras:
         return has_updates(block)

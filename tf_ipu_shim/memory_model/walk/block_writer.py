@@ -30,7 +30,7 @@ class TensorState:
         variable: the number of the program's argument, for a variable's handle; else -1.
         is_fed: whether it is an argument of the program.
         is_remote: whether it is an accumulator in remote memory, of which an IPU has a copy only while it works on it.
-        outer: for an argument of a loop's or branch's function: the walk around it, and what it is there.
+        outer: for an argument of a loop's or branch's function: the enclosing walk, and the value in it.
         is_constant: whether its value is known before anything runs.
         neighbours: the axis whose neighbours are neighbours on its tiles, as `layouts.neighbours_of` has it.
     """

@@ -33,7 +33,7 @@ class IpuConversionParams:
         conv_partial_type: the same for convolutions.
         ipu_placement: whether nodes are placed on the IPU at all.
         precision_mode: `"FP16"` or `"FP32"`; None leaves dtypes as they are.
-        remove_excluded_nodes: whether the excluded nodes go, so that the model takes what they computed.
+        remove_excluded_nodes: whether to remove the excluded nodes, so that their results become inputs of the model.
         merge_subgraphs: whether all on the IPU is compiled as one program.
         gelu_replacement: see `GeluReplacement`.
         precision_conversion_excluded_nodes: regular expressions: nodes that keep their dtype under `precision_mode`.
@@ -147,7 +147,7 @@ class IpuGraphConverter:
         input_saved_model_signature_key: selects one of its signatures; `"serving_default"` when left out.
         input_meta_graph_def: a `MetaGraphDef` in the place of a SavedModel.
         input_sess: a session of its graph, with the values of its variables.
-        conversion_params: what to convert to.
+        conversion_params: the target dtype.
         output_saved_model_dir: where `save` writes when it is not told.
 
     Raises:

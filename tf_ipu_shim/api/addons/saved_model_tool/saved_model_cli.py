@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
     """Runs a signature of a SavedModel and prints its outputs.
 
     Args:
-        args: what `create_parser` has read of `run`.
+        args: the parsed arguments of `run`.
 
     Raises:
         AttributeError: there is no input.
@@ -101,7 +101,7 @@ def convert_with_ipu(args: argparse.Namespace) -> None:
     """Converts a SavedModel.
 
     Args:
-        args: what `create_parser` has read of `convert ipu`.
+        args: the parsed arguments of `convert ipu`.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.saved_model_cli.convert_with_ipu`.
     """

@@ -204,7 +204,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
 
     Raises:
         TypeError: an option is none of Horovod's.
-        UnsupportedError: what is refused is asked for.
+        UnsupportedError: the arguments request a feature that is not supported.
         ValueError: `optimizer` is of no kind that is known.
 
     Source: `horovod.tensorflow.DistributedOptimizer`.
@@ -248,7 +248,7 @@ class DistributedGradientTape:
 
     Raises:
         TypeError: an option is none of Horovod's.
-        UnsupportedError: what is refused is asked for.
+        UnsupportedError: the arguments request a feature that is not supported.
 
     Source: `horovod.tensorflow.DistributedGradientTape`.
 

@@ -81,8 +81,8 @@ def allreduce(
         device_sparse: the same.
         compression: `Compression.none` (when left out) or `Compression.fp16`.
         op: `Average` (when left out) or `Sum`.
-        prescale_factor: what the tensor is multiplied by.
-        postscale_factor: what the result is multiplied by.
+        prescale_factor: a factor for the tensor.
+        postscale_factor: a factor for the result.
         name: the same in every process; its tensor's name when left out.
         **options: others of Horovod's: refused, but for the values they have by default.
 
@@ -92,7 +92,7 @@ def allreduce(
     Raises:
         NotImplementedError: `op` is `Adasum`.
         TypeError: an option is none of Horovod's.
-        UnsupportedError: what is refused is asked for.
+        UnsupportedError: the arguments request a feature that is not supported.
         ValueError: another reduction, or both `average` and `op`.
 
     Source: `horovod.tensorflow.allreduce`.
@@ -212,13 +212,13 @@ class Reduction:
         op: `Average` (None) or `Sum`.
         compression: their form during the transfer; None: unchanged.
         options: others of Horovod's.
-        prescale: what they are multiplied by before.
+        prescale: a factor for the tensors before the reduction.
         postscale: and after.
 
     Raises:
         NotImplementedError: `op` is `Adasum`.
         TypeError: an option is none of Horovod's.
-        UnsupportedError: what is refused is asked for.
+        UnsupportedError: the arguments request a feature that is not supported.
     """
 
     def __init__(

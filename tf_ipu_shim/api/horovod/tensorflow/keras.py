@@ -50,7 +50,7 @@ def allreduce(value: Any, name: str | None = None, average: bool = True) -> Any:
     """Reduces a value over all processes, at once.
 
     Args:
-        value: what NumPy takes, of the same shape in every process.
+        value: a value that NumPy can convert, of the same shape in every process.
         name: the same in every process.
         average: whether to divide by the number of processes.
 
@@ -67,7 +67,7 @@ def allgather(value: Any, name: str | None = None) -> Any:
     """Returns the values of all processes along their first axis.
 
     Args:
-        value: what NumPy takes.
+        value: a value that NumPy can convert.
         name: the same in every process.
 
     Source: `horovod.tensorflow.keras.allgather`.
@@ -83,7 +83,7 @@ def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
     """Returns the value of one process, in all of them.
 
     Args:
-        value: what NumPy takes, of the same shape in every process.
+        value: a value that NumPy can convert, of the same shape in every process.
         root_rank: the process whose value it is.
         name: the same in every process.
 

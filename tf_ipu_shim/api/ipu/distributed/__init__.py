@@ -42,8 +42,8 @@ def allreduce(
         tensor: a tensor of the same shape in every process.
         op: `Average` (when left out) or `Sum`; or a `tf.distribute.ReduceOp`.
         tensor_name: the same in every process; its tensor's name when left out. SDK 2.6 has `prescale_factor` here.
-        postscale_factor: what the result is multiplied by.
-        prescale_factor: what the tensor is multiplied by.
+        postscale_factor: a factor for the result.
+        prescale_factor: a factor for the tensor.
         value: the TensorFlow 2 name of `tensor`.
         reduce_op: `op`, by its name for TensorFlow 2.
 

@@ -26,7 +26,7 @@ def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
 
     Args:
         cls: the class that a script calls.
-        methods: what it has on top of Keras' class.
+        methods: the members that it adds to Keras' class.
         stock_name: module and name of Keras' class.
         parts: layers or Keras tensors.
 
@@ -51,9 +51,9 @@ class ModelMethods(OldModel, FunctionalExtension):
         *args: inputs and outputs: Keras tensors. As in SDK 1.2 a list of layers instead, which makes a `Sequential`.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
         gradient_accumulation_dtype: the dtype of the sums; that of the weights when left out.
-        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
-        accumulation_count: what SDKs up to 1.4 called `gradient_accumulation_count`.
-        accumulation_dtype: what SDKs up to 1.4 called `gradient_accumulation_dtype`.
+        layer_replacement: whether to replace Keras' layers by those of `ipu.keras.layers`, if they exist.
+        accumulation_count: the name of `gradient_accumulation_count` in SDKs up to 1.4.
+        accumulation_dtype: the name of `gradient_accumulation_dtype` in SDKs up to 1.4.
         **kwargs: `inputs`, `outputs`, `name`.
 
     Raises:
@@ -119,9 +119,9 @@ class SequentialMethods(OldModel, SequentialExtension):
         layers: a list of layers.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
         gradient_accumulation_dtype: the dtype of the sums; that of the weights when left out.
-        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
-        accumulation_count: what SDKs up to 1.4 called `gradient_accumulation_count`.
-        accumulation_dtype: what SDKs up to 1.4 called `gradient_accumulation_dtype`.
+        layer_replacement: whether to replace Keras' layers by those of `ipu.keras.layers`, if they exist.
+        accumulation_count: the name of `gradient_accumulation_count` in SDKs up to 1.4.
+        accumulation_dtype: the name of `gradient_accumulation_dtype` in SDKs up to 1.4.
         name: the name of the model.
 
     Raises:
@@ -197,9 +197,9 @@ def check_layers(layers: Sequence[Any], package: str, phrase: str) -> None:
     """Checks that all are layers.
 
     Args:
-        layers: what was given.
+        layers: the received value.
         package: root of the Keras package.
-        phrase: what an error begins with.
+        phrase: the first words of an error.
 
     Raises:
         ValueError: one is none.

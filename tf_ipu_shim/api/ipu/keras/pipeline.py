@@ -43,12 +43,12 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
         offload_gradient_accumulation_buffers: where the real device keeps sums. Results do not depend on it.
         replicated_weight_sharding: see `pipelining_ops.pipeline`.
         offload_weights: where the real device keeps weights. Results do not depend on it.
-        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
+        layer_replacement: whether to replace Keras' layers by those of `ipu.keras.layers`, if they exist.
         **kwargs: `inputs`, `outputs`, `name`.
 
     Raises:
         TypeError: the count is missing.
-        ValueError: a layer has no stage, a stage is empty, or a layer takes what a later stage makes.
+        ValueError: a layer has no stage, a stage is empty, or a layer's input comes from a later stage.
         RuntimeError: SDK 2.2 to 2.5 is emulated.
 
     Source: `tensorflow.python.ipu.keras.pipeline.PipelineModel`.
@@ -136,7 +136,7 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
         offload_gradient_accumulation_buffers: where the real device keeps sums. Results do not depend on it.
         replicated_weight_sharding: see `pipelining_ops.pipeline`.
         offload_weights: where the real device keeps weights. Results do not depend on it.
-        layer_replacement: whether Keras' layers become those of `ipu.keras.layers` if there are such.
+        layer_replacement: whether to replace Keras' layers by those of `ipu.keras.layers`, if they exist.
         **kwargs: `name`.
 
     Raises:

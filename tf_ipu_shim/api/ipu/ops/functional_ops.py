@@ -29,7 +29,7 @@ def outlined_function(
     InvalidArgumentError. Python's numbers and lists, and tensors that the function takes from around it, may be such.
 
     Args:
-        func: takes and returns tensors. When left out, what comes back is a decorator.
+        func: a function of tensors that returns tensors. If it is left out, a decorator is returned.
         unique_sharding: whether all its ops are on one IPU, which Graphcore's compiler uses; placement here follows the
             ops' own shards.
         keep_input_layouts: a layout of tensors over tiles; no effect.

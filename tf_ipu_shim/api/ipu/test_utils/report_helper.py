@@ -73,7 +73,7 @@ class ReportHelper:
             cfg: an `IPUConfig` that is not applied yet.
             output_graph_profile: whether profiles have variables and liveness.
             output_execution_profile: whether they count runs.
-            max_execution_reports: how many runs of a program they count at most.
+            max_execution_reports: the largest number of runs of a program that they count.
         """
         cfg.compilation_poplar_options = {
             **cfg.compilation_poplar_options,

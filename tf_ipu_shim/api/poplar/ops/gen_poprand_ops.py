@@ -47,7 +47,7 @@ def ipu_dropout(input: Any, rate: float, scale: float, noise_shape: Any = (), na
     """Sets a share `rate` of the elements to zero at random, with another mask in each run, and scales the others.
 
     Args:
-        input: what is dropped from.
+        input: the input of the dropout.
         rate: the share that becomes zero.
         scale: the scale for the others; `rand_ops.dropout` has `1 / (1 - rate)`.
         noise_shape: as for `rand_ops.dropout`.
@@ -76,7 +76,7 @@ def ipu_dropout_with_seed(
     """`ipu_dropout` with a mask that follows from a seed.
 
     Args:
-        input: what is dropped from.
+        input: the input of the dropout.
         seed: `[2]` integers.
         rate: the share that becomes zero.
         scale: the scale for the others.

@@ -63,7 +63,7 @@ def ipu_stateful_gradient_accumulate(
     The sum is zero when the loop begins. It belongs to the loop that a program runs: elsewhere the op is refused.
 
     Args:
-        input: what is summed, of a fully defined shape.
+        input: the value to accumulate, of a fully defined shape.
         num_mini_batches: how many make a sum, which is the result of every `num_mini_batches`-th iteration; the others
             have zeros. The number of iterations has to be a multiple of it.
         verify_usage: whether it is an error that the result updates no variable.
@@ -92,9 +92,9 @@ def ipu_stateful_gradient_accumulate_with_momentum(
 
     Args:
         accum: the variable's handle.
-        grad: what is summed.
-        momentum: what of the last sum the next one begins with: 0.0 for nothing, 1.0 for all. A number, or a tensor
-            whose value is known when the program is built.
+        grad: the value to accumulate.
+        momentum: the factor of the last sum with which the next one begins: 0.0 or 1.0, for example. A number, or a
+            tensor whose value is known when the program is built.
         num_mini_batches: how many make a sum.
         name: the name of the op.
 
@@ -137,7 +137,7 @@ def gradient_accumulator_add_with_scale(
     """Returns an accumulator times a scale, plus gradients.
 
     Args:
-        accumulator: what was accumulated so far.
+        accumulator: the sum so far.
         gradients: gradients of the same shape; they are not scaled.
         accumulator_scale: a scalar for the accumulator.
         name: the name of the op.

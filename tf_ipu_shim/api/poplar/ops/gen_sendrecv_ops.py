@@ -25,8 +25,8 @@ def ipu_send_to_host(
     In the body of a loop it runs where the body's results wait for it (`tf.control_dependencies`), as in TensorFlow 1.
 
     Args:
-        tensor: what is sent.
-        tensor_name: what the host receives it by, with the three arguments that follow.
+        tensor: the tensor to send.
+        tensor_name: the name under which the host receives it, with the three arguments that follow.
         send_device: such as ``"/device:IPU:0"``.
         send_device_incarnation: any number, the same at both ends.
         recv_device: such as ``"/device:CPU:0"``.

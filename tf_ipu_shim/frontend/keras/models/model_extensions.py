@@ -138,7 +138,7 @@ class ModelExtension(NetworkExtension):
 
         Raises:
             RuntimeError: the model is not built.
-            ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
+            ValueError: they do not match the model, a stage is empty, or a layer comes before the source of its inputs.
         """
         self._check_layer_graph("set")
         super().set_pipeline_stage_assignment(pipeline_stage_assignment)

@@ -39,7 +39,7 @@ class NetworkExtension(PipelinedExtension):
 
         Raises:
             TypeError: a stage is not an integer.
-            ValueError: they do not go with the model, a stage is empty, or a layer comes before what it takes.
+            ValueError: they do not match the model, a stage is empty, or a layer comes before the source of its inputs.
         """
         network = self._network()
         counted = "total number of invocations of layers"
@@ -113,7 +113,7 @@ class NetworkExtension(PipelinedExtension):
         return assignments
 
     def _sort_assignments(self, network: networks.Network, stages: list[Any]) -> list[Any]:
-        """Assignments in the order of the calls: up to SDK 2.5 they may be given in any."""
+        """Returns assignments in the order of the calls; up to SDK 2.5 a script may pass them in any order."""
         stage_of_call: dict[int, Any] = {}
         for stage in stages:
             if not isinstance(stage, self._layer_kind) or not 0 <= stage.node_index < len(

@@ -58,14 +58,14 @@ class PipelinedExtension(KerasExtensionBase):
             export_dir: where it goes: a directory that is empty or not there.
             batch_size: samples of a request; left out where the model's inputs have it.
             output_names: names of the outputs; `output_0` and so on when left out.
-            preprocessing_step: run on the CPU before the model; its arguments are then those of a request.
+            preprocessing_step: runs before the model on the CPU; a request then has its arguments.
             preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
             postprocessing_step: run on the CPU after the model.
             postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
             purge_export_dir: whether the directory is emptied first.
 
         Returns:
-            A `tf.function` that runs what was written. It returns a list, or with `output_names` a dictionary.
+            A `tf.function` that runs the exported model. It returns a list, or with `output_names` a dictionary.
 
         Raises:
             TypeError: an argument has the wrong type.

@@ -128,8 +128,8 @@ class OptionSetters:
         """Says whether callbacks are called for each mini-batch while a program runs.
 
         Args:
-            asynchronous: if not, they are called once an execution, when it is over; so too where
-                `accumulate_outfeed` is set.
+            asynchronous: if not, or if `accumulate_outfeed` is set, they are called once for each execution, after it
+                ends.
 
         Raises:
             TypeError: it is neither True nor False.

@@ -76,7 +76,7 @@ class PollingThread(threading.Thread):
         """Returns the results of the last mini-batch.
 
         Raises:
-            BaseException: what a callback raised.
+            BaseException: the exception that a callback raised.
         """
         if self._error is not None:
             raise self._error

@@ -61,7 +61,7 @@ def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
 
     Args:
         input_shards: a tensor on each IPU, all of one shape.
-        op: what to compute, such as `COLLECTIVE_OP_ADD`; see `reduce_scatter_op.reduce_scatter`.
+        op: the reduction, such as `COLLECTIVE_OP_ADD`; see `reduce_scatter_op.reduce_scatter`.
 
     Returns:
         For each IPU the result.
@@ -97,7 +97,7 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
 
     Args:
         input_shards: a tensor of shape `[elements]` on each IPU; shorter ones are filled up with zeros.
-        op: what to compute, such as `COLLECTIVE_OP_ADD`; see `reduce_scatter_op.reduce_scatter`.
+        op: the reduction, such as `COLLECTIVE_OP_ADD`; see `reduce_scatter_op.reduce_scatter`.
 
     Returns:
         For each IPU a tensor of shape `[ceil(elements / IPUs)]`.

@@ -22,7 +22,7 @@ def ctc_loss_v2(
     """Returns the CTC loss of unnormalised scores (https://www.cs.toronto.edu/~graves/icml_2006.pdf).
 
     Args:
-        labels: `[batch, max_label_length]` integers, without blanks; what is behind a label's length is not looked at.
+        labels: `[batch, max_label_length]` integers, without blanks; elements after a label's length are ignored.
         logits: `[max_time, batch, classes]`.
         label_length: `[batch]`.
         logit_length: `[batch]`: how many of the time steps count.

@@ -28,7 +28,7 @@ class HostEmbeddingOptimizerSpec:
     """Plain stochastic gradient descent on a table.
 
     Args:
-        learning_rate: what gradients are multiplied with.
+        learning_rate: a factor for the gradients.
         optimizer_name: the name of the optimizer; recorded.
 
     Raises:
@@ -74,7 +74,7 @@ class HostEmbeddingOptimizerSpec:
         Args:
             embedding_tensor: the table, a variable on the host.
             indices: integers, shape [...].
-            slot_vars: what `create_slot_variables` made.
+            slot_vars: the slots from `create_slot_variables`.
             partition_strategy: how replicas share the transfer; values do not depend on it.
             name: the name of the table.
 
@@ -109,7 +109,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
     """Stochastic gradient descent that sums several gradients before each update.
 
     Args:
-        learning_rate: what the sums are multiplied with.
+        learning_rate: a factor for the sums.
         accumulation_factor: how many gradients make an update.
 
     Raises:

@@ -39,7 +39,7 @@ def check_groups(rank: int | None, channels: int | None, channels_axis: int, gro
         channels: how many, or None where not known.
         channels_axis: as given; negative counts from the back.
         groups: how many groups the channels make.
-        argument: what the error calls the tensor.
+        argument: the tensor's name in the error.
 
     Raises:
         TypeError: the number of groups is none.

@@ -37,7 +37,7 @@ def register_emulation(
             or None, for each input that has one.
 
     Raises:
-        TypeError: what is to be called cannot be.
+        TypeError: the function to call is not callable.
         ValueError: the name names no file, or another function is registered under this file name.
 
     Example:

@@ -58,7 +58,7 @@ def cpu_user_operation(
         A tensor for each output.
 
     Raises:
-        ValueError: an argument is not what it has to be.
+        ValueError: an argument has the wrong type or value.
         NotFoundError: when it runs, if the library or the function in it does not exist.
         InternalError: when it runs, if the library is for an API level that there is not, or threw an exception.
         UnsupportedError: a gradient is asked for with `separate_gradients`.

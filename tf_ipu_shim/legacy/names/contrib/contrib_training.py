@@ -55,7 +55,7 @@ class HParams:
         setattr(self, name, list(value) if is_list else value)
 
     def set_hparam(self, name: str, value: Any) -> None:
-        """Sets a hyperparameter that there is to a value of its type.
+        """Sets an existing hyperparameter to a value of its type.
 
         Args:
             name: its name.

@@ -153,7 +153,7 @@ def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_n
         Their names, such as `"split:1"`.
 
     Raises:
-        ValueError: the host's part is to go, and a node of it needs what the IPU computes.
+        ValueError: the host's part is to be removed, and a node of it needs what the IPU computes.
     """
     if is_remove_excluded_nodes:
         host_part.check_host_first(cpu_graph_def, ipu_graph_def)
@@ -176,8 +176,8 @@ def casted_input_from_signature(
     """Placeholders of the dtypes that a signature promises, cast to those that a graph has.
 
     Args:
-        inputs_shape_and_dtype: what the graph has, see `input_placeholder_name_shape_dtype`.
-        signature: what is promised.
+        inputs_shape_and_dtype: the tensors of the graph, see `input_placeholder_name_shape_dtype`.
+        signature: the tensors of the signature.
         batch_size: the batch size in the place of an unknown first axis; 0 leaves it unknown.
 
     Returns:
@@ -199,8 +199,8 @@ def casted_output_from_signature(
 
     Args:
         output_tensors: the results.
-        outputs_shape_and_dtype: what they stand for, see `output_placeholder_name_shape_dtype`.
-        signature: what is promised.
+        outputs_shape_and_dtype: the tensors of the graph, see `output_placeholder_name_shape_dtype`.
+        signature: the tensors of the signature.
 
     Returns:
         A tensor for each result.

@@ -247,7 +247,7 @@ class TFv1Graph(Graph):
 
         Args:
             file_name: the name of a JSON file.
-            device_info: the IPU of each stage; what was said before, or one after another, when left out.
+            device_info: the IPU of each stage; by default the earlier setting, or IPUs in order.
 
         Raises:
             AttributeError: a node has no stage.
