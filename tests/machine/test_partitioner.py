@@ -53,7 +53,7 @@ def test_parts_that_count_layers_several_times_get_fewer():
 
 def test_too_few_layers_make_no_parts():
     assert smallest_parts([1, 2], [Sum()] * 3, Sum(), 1e-6) is None
-    assert balanced_parts([1, 2], [Sum()] * 3, 100, lambda part, layer: 1.0, lambda first, end: 0.0) is None
+    assert balanced_parts([1, 2], [Sum()] * 3, 100, lambda part, layer: 1.0, lambda part, first, end: 0.0) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -68,18 +68,18 @@ def test_balanced_parts_are_the_least_busy_that_fit(seed):
     def work(part, layer):
         return cycles[layer] * (1.0 + part / 10)
 
-    def exchange(first, end):
-        return 5.0 * (first > 0) + 7.0 * (end < count)
+    def copies(part, first, end):
+        return 5.0 * (first > 0) + 7.0 * (end < count) + part * (end - first)
 
     def busiest(begins):
         ends = [*begins[1:], count]
         return max(
-            sum(work(part, layer) for layer in range(first, end)) + exchange(first, end)
+            sum(work(part, layer) for layer in range(first, end)) + copies(part, first, end)
             for part, (first, end) in enumerate(zip(begins, ends))
         )
 
     fitting = [begins for begins in partitions(count, 3) if largest(layers, begins, memories) <= limit]
-    found = balanced_parts(layers, memories, limit, work, exchange)
+    found = balanced_parts(layers, memories, limit, work, copies)
     assert (found is None) == (not fitting)
     if found is not None:
         assert found[-1] == count

@@ -65,6 +65,20 @@ def check(block):
         made.update(step.outputs)
 
 
+def test_what_only_gradients_need_is_written_with_them():
+    block = MiniBatch()
+    x = block.op("x", kind="argument")
+    y = block.op("op0", x, mark=StageOp((0, 0)))
+    zeros = block.add(Value(SIZE, "zeros", "temporary"))
+    block.run("zeros", (), (zeros,), late=True)
+    last = block.op("op2", block.op("op1", y, mark=StageOp((0, 0))), mark=StageOp((1, 0)))
+    loss = block.op("gradients/loss", last, kind="gradient")
+    block.results.append(block.op("gradients/op0", loss, y, zeros, kind="gradient"))
+    block.recomputed(2, interleaved=False)
+    check(block)
+    assert block.owners() == ["x", "op0", "op1", "op2", "gradients/loss", "op0", "zeros", "gradients/op0"]
+
+
 def test_a_stage_runs_again_before_its_first_gradient():
     block = MiniBatch().chain([3, 1])
     assert smallest(block).peak_bytes == 7 * SIZE  # x, the four ops' values, two gradients

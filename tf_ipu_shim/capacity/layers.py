@@ -23,6 +23,8 @@ from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _FORWARD = ("temporary", "activation", "exchange")
 _HOST = ("host", "feed")
+_OF_STAGES = ("exchange", "fifo")
+"""Work that depends on where stages meet, not on a layer."""
 _SCALAR = 8  # bytes: such as a seed or a counter, which is no mini-batch
 _VARIABLES = ("weight", "optimizer_state")
 
@@ -49,6 +51,8 @@ class Layer(NamedTuple):
         activation_bytes: the tensors that the backward pass needs of it for one mini-batch, including fed inputs.
         forward_cycles: the cycles of its forward work only, which recomputation repeats.
         outputs: its results or fed inputs that later layers consume.
+        activations: how many tensors `activation_bytes` counts.
+        fed_tensors: how many tensors `fed_bytes` counts.
     """
 
     name: str
@@ -61,6 +65,8 @@ class Layer(NamedTuple):
     inputs: tuple[ConsumedBytes, ...] = ()
     fed_bytes: int = 0
     outputs: tuple[Passed, ...] = ()
+    activations: int = 0
+    fed_tensors: int = 0
 
 
 def layers_of(program: CapturedProgram, chip: ChipSpec) -> list[Layer]:
@@ -87,12 +93,14 @@ def layers_of(program: CapturedProgram, chip: ChipSpec) -> list[Layer]:
             work.all[index],
             variables.bytes[name],
             variables.weight_bytes[name] if trains else 0,
-            activations[index] + flow.fed[index],
+            sum(activations[index]) + flow.fed[index],
             variables.places[name],
             work.forward[index],
             flow.inputs[index],
             flow.fed[index],
             flow.outputs[index],
+            len(activations[index]) + flow.fed_tensors[index],
+            flow.fed_tensors[index],
         )
         for index, name in enumerate(names.order)
     ]
@@ -103,7 +111,7 @@ def _names(
 ) -> LayerNames:
     names = LayerNames(variables.layers, in_stages)
     for entry, _ in entries:
-        if entry.computation is not None and entry.computation.kind not in ("exchange", *_HOST):
+        if entry.computation is not None and entry.computation.kind not in (*_OF_STAGES, *_HOST):
             names.register_op(entry.name)
     for block in blocks if names.order else ():
         names.register_views(step.owner for step in block.steps)
@@ -162,7 +170,7 @@ class _Work:
         self._ran: set[int] = set()  # what has run forward: what runs again is the same computation
         for entry, times in entries:
             work = entry.computation
-            if work is not None and work.kind != "exchange":  # which goes where stages meet
+            if work is not None and work.kind not in _OF_STAGES:
                 self._add(entry, work, times * entry.cycles)
 
     def _add(self, entry: Entry, work: Computation, cycles: float) -> None:
@@ -204,6 +212,7 @@ class _Flow:
         inputs: for each layer, the outputs of earlier layers that it consumes.
         outputs: its results or fed inputs that later layers consume.
         fed: bytes of the inputs that are first fed to it.
+        fed_tensors: how many tensors these are.
     """
 
     def __init__(self, blocks: Sequence[Block], layer_index: LayerIndex) -> None:
@@ -225,8 +234,10 @@ class _Flow:
                 makers[key] = layer_index.index_of(value.owner), value.bytes
         self._first = {key: layer for key, (layer, _) in first.items()}
         self.fed = [0] * layer_index.count
+        self.fed_tensors = [0] * layer_index.count
         for layer, size in first.values():
             self.fed[layer] += size
+            self.fed_tensors[layer] += 1
         # Fed data is copied to the first layer that consumes it, and from there to others.
         values = [(maker, users[key], size) for key, (maker, size) in {**first, **makers}.items()]
         self.inputs = consumed_by_layers(values, layer_index.count)
@@ -275,13 +286,14 @@ def _layer_outputs(values: Iterable[tuple[int, Mapping[int, set[str]], int]], la
     return [tuple(output) for output in outputs]
 
 
-def _activations(blocks: Iterable[Block], layer_index: LayerIndex) -> list[int]:
-    layer_bytes = [0] * layer_index.count
+def _activations(blocks: Iterable[Block], layer_index: LayerIndex) -> list[list[int]]:
+    """Returns the bytes of each value of a layer that its gradients take."""
+    sizes: list[list[int]] = [[] for _ in range(layer_index.count)]
     for block in blocks:
         for value in block.values:
             if value.kind == "activation" and value.mode is not Mode.VIEW and layer_index.is_in_layer(value.owner):
-                layer_bytes[layer_index.index_of(value.owner)] += value.bytes
-    return layer_bytes
+                sizes[layer_index.index_of(value.owner)].append(value.bytes)
+    return sizes
 
 
 def _computations(entries: Iterable[Entry], times: float) -> Iterator[tuple[Entry, float]]:

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from tf_ipu_shim.capacity.fifos import StageFifos
 from tf_ipu_shim.capacity.layers import Layer, Passed, layers_of
 from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
@@ -135,7 +136,12 @@ class _Stage:
     @property
     def runs_again(self) -> bool:
         """Returns whether its forward pass is recomputed."""
-        return self.recomputes and self.index < self.count - 1
+        return self.recomputes and self.keeps_mini_batches
+
+    @property
+    def keeps_mini_batches(self) -> bool:
+        """Returns whether values wait for the backward pass while the next mini-batch runs forward."""
+        return self.index < self.count - 1
 
     def cycles(self, layer: Layer) -> float:
         """Returns its cycles for one layer."""
@@ -171,10 +177,10 @@ def split(
         >>> split(some, CHIPS["gc200"]).stages
         (('a',), ('b', 'c', 'd'))
     """
-    handed = StageTransfers(layers, chip, times)
+    handed, fifos = StageTransfers(layers, chip, times), StageFifos(layers, chip, times)
     for count in sorted({least, *(count for count in _STAGES if count > least)}):
         stages = [_Stage(index, count, recomputes) for index in range(count)]
-        best_split = _balance(layers, stages, chip.total_bytes, handed) if count <= len(layers) else None
+        best_split = _balance(layers, stages, chip.total_bytes, handed, fifos) if count <= len(layers) else None
         if best_split is not None:
             return best_split
     return None
@@ -192,20 +198,29 @@ def better_split(program: CapturedProgram, chip: ChipSpec, fits: bool) -> Split 
     return best_split if max(best_split.cycles) <= _WORTH * max(now.values()) else None
 
 
-def _balance(layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed: StageTransfers) -> Split | None:
+def _balance(
+    layers: Sequence[Layer], stages: Sequence[_Stage], limit: int, handed: StageTransfers, fifos: StageFifos
+) -> Split | None:
     """Returns the split whose busiest stage is least busy, or None if none fits."""
+
+    def fifo_cycles(stage: int, first: int, end: int) -> float:
+        return fifos.cycles(first, end, stages[stage].runs_again) if stages[stage].keeps_mini_batches else 0.0
+
     needed, memories = _to_stage_layers(layers), [stage.memory() for stage in stages]
     cuts = balanced_parts(
         needed,
         memories,
         limit,
         lambda stage, layer: stages[stage].cycles(layers[layer]),
-        lambda first, end: handed.cycles(first, end, len(stages)),
+        lambda stage, first, end: handed.cycles(first, end, len(stages)) + fifo_cycles(stage, first, end),
     )
     if cuts is None:
         return None
     bounds = list(zip(cuts, cuts[1:]))
-    works = [sum(map(stage.cycles, layers[first:end])) for stage, (first, end) in zip(stages, bounds)]
+    works = [
+        sum(map(stage.cycles, layers[first:end])) + fifo_cycles(stage.index, first, end)
+        for stage, (first, end) in zip(stages, bounds)
+    ]
     return Split(
         tuple(tuple(layer.name for layer in layers[first:end]) for first, end in bounds),
         tuple(work + transfer_cycles for work, transfer_cycles in zip(works, handed.cycles_of_stages(bounds))),

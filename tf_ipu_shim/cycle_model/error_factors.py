@@ -10,6 +10,7 @@ ERROR_FACTORS = {
     "window": 3.0,
     "gather": 3.0,
     "update": 3.0,
+    "fifo": 3.0,
     "norm": 2.0,
     "copy": 2.0,
     "random": 3.0,

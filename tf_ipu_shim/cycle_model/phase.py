@@ -35,6 +35,10 @@ class Phase(NamedTuple):
     vertices: int = 0
     temporary_bytes: int = 0
 
+    def repeated(self, times: int) -> Phase:
+        """Returns it with the cycles and bytes of so many like it."""
+        return self._replace(cycles=times * self.cycles, total=times * self.total, bytes=times * self.bytes)
+
 
 class Spread(NamedTuple):
     """How a tensor is distributed over tiles."""

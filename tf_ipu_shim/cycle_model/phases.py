@@ -16,12 +16,15 @@ from tf_ipu_shim.cycle_model.sizes import (
     ElementCount,
     ElementwiseSizes,
     FeedSizes,
+    FifoSizes,
+    GatherSizes,
     HostSizes,
     MatmulSizes,
     NormSizes,
     RandomSizes,
     ReduceSizes,
     SortSizes,
+    UpdateSizes,
     UserOpSizes,
     WindowSizes,
 )
@@ -249,6 +252,24 @@ def _copy(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tupl
     return (compute_phase(cycles, where, elements, "poplar_rt::Copy"),)
 
 
+def _fifo(computation: Computation, sizes: FifoSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    """Returns the copies of tensors into a FIFO and out of it, each tensor as large as the average.
+
+    Several slots are a ring: a slice is updated and another one read, at places that a counter says.
+    """
+    elements, tensors, slots = sizes
+    if not elements or not tensors or not slots:
+        return ()
+    each = -(-elements // tensors)
+    if slots == 1:
+        return tuple(phase.repeated(2 * tensors) for phase in _copy(computation, ElementCount(each), chip))
+    written = lookups.update(computation, UpdateSizes(each, slots * each, is_slice=True), chip)
+    read = lookups.gather(computation, GatherSizes(each, slots * each, is_slice=True), chip)
+    counter = ElementwiseSizes(1, 2, "add", "int32", form="scalar")
+    counted = _elementwise(computation, counter, chip)
+    return (*(phase.repeated(tensors) for phase in (*written, *read)), *counted)
+
+
 def _random(computation: Computation, sizes: RandomSizes, chip: ChipSpec) -> tuple[Phase, ...]:
     elements, distribution, dtype = sizes
     if not elements:
@@ -344,6 +365,7 @@ _OF_KIND: dict[str, Callable[[Computation, Any, ChipSpec], tuple[Phase, ...]]] =
     "window": _window,
     "gather": lookups.gather,
     "update": lookups.update,
+    "fifo": _fifo,
     "norm": _norm,
     "copy": _copy,
     "random": _random,

@@ -94,6 +94,14 @@ class UpdateSizes(NamedTuple):
     adds: bool = False
 
 
+class FifoSizes(NamedTuple):
+    """A pipeline's FIFO: elements of a mini-batch, its tensors, and for how many mini-batches there are slots."""
+
+    elements: int
+    tensors: int
+    slots: int
+
+
 class NormSizes(NamedTuple):
     """A normalisation: elements, channels, `inference`, `training` or `gradient`, neighbours of the same channel."""
 
@@ -206,6 +214,7 @@ Sizes = (
     | WindowSizes
     | GatherSizes
     | UpdateSizes
+    | FifoSizes
     | NormSizes
     | RandomSizes
     | ElementCount
@@ -225,6 +234,7 @@ SIZES_OF_KIND: dict[str, type[Sizes]] = {
     "window": WindowSizes,
     "gather": GatherSizes,
     "update": UpdateSizes,
+    "fifo": FifoSizes,
     "norm": NormSizes,
     "copy": ElementCount,
     "random": RandomSizes,

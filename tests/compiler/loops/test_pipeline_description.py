@@ -71,6 +71,8 @@ def test_the_loop_says_what_its_schedule_keeps():
         offload_weights=None,
         replicated_optimizer_state_sharding=True,
         replicated_weight_sharding=None,
+        kept_tensors=(2, 1, 1),
+        stashed_tensors=(2, 1, 1),
     )
     assert [description.fifo_slots(stage) for stage in range(3)] == [4, 2, 0]
     assert description == PipelineDescription.from_json(description.to_json())

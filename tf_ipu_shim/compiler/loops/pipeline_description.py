@@ -37,6 +37,8 @@ class PipelineDescription:
         kept_bytes: for each stage, inputs and values of it that its backward stage needs, weights and constants left
             out, for one mini-batch; all 0 in inference.
         checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.
+        kept_tensors: for each stage, how many tensors `kept_bytes` counts.
+        stashed_tensors: the same of `input_bytes` and `checkpoint_bytes`.
         offload_activations: whether activations are in remote memory; None where the script left it open.
         replicated_optimizer_state_sharding: whether replicas share the variables that only the update uses.
         replicated_weight_sharding: whether replicas share offloaded weights; None if the script left it open.
@@ -69,6 +71,8 @@ class PipelineDescription:
     offload_weights: bool | None
     replicated_optimizer_state_sharding: bool
     replicated_weight_sharding: bool | None
+    kept_tensors: tuple[int, ...] = ()
+    stashed_tensors: tuple[int, ...] = ()
 
     @property
     def stages(self) -> int:
@@ -87,7 +91,7 @@ class PipelineDescription:
     def from_json(cls, text: str | bytes) -> PipelineDescription:
         """Parses the output of `to_json`."""
         values = json.loads(text)
-        for name in ("input_bytes", "kept_bytes", "checkpoint_bytes"):
+        for name in ("input_bytes", "kept_bytes", "checkpoint_bytes", "kept_tensors", "stashed_tensors"):
             values[name] = tuple(values[name])
         values["devices"] = tuple(tuple(ipus) for ipus in values["devices"])
         return cls(**values)

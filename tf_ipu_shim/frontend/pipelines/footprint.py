@@ -18,11 +18,13 @@ _TAKES_SHAPES = vocabulary.SHAPE_QUERIES | {"OnesLike", "ZerosLike"}
 
 @dataclasses.dataclass(frozen=True)
 class StageFootprint:
-    """Bytes of one mini-batch, for each stage; see `PipelineDescription`."""
+    """Bytes and numbers of tensors of one mini-batch, for each stage; see `PipelineDescription`."""
 
     inputs: tuple[int, ...]
     stashed: tuple[int, ...]
     checkpoints: tuple[int, ...]
+    kept_tensors: tuple[int, ...]
+    stashed_tensors: tuple[int, ...]
 
 
 def measure_footprint(graph: Any, bounds: Sequence[int]) -> StageFootprint:
@@ -35,6 +37,8 @@ def measure_footprint(graph: Any, bounds: Sequence[int]) -> StageFootprint:
         tuple(stages.bytes(inputs) for inputs, _ in stashes),
         tuple(map(stages.bytes, stashed)),
         tuple(stages.bytes(checkpoints) for _, checkpoints in stashes),
+        tuple(map(stages.count, stashed)),
+        tuple(stages.count(inputs | checkpoints) for inputs, checkpoints in stashes),
     )
 
 
@@ -85,14 +89,28 @@ class _StageOps:
     def _forward_sources(self, tensors: Iterable[Any]) -> Iterator[str]:
         """Yields the forward-pass sources of tensors, without weights."""
         for source in map(self._sources.find, tensors):
-            if source.outer.op.name in self._number_of and source.inner.op.type not in _NOT_KEPT:
+            if source.outer.op.name in self._number_of and not _is_there_anyway(source.inner.op):
                 self._found[source.outer.name] = source
                 yield source.outer.name
 
     def bytes(self, names: Iterable[str]) -> int:
         """Returns the bytes of tensors."""
+        return sum(self._sizes(names))
+
+    def count(self, names: Iterable[str]) -> int:
+        """Returns how many tensors have bytes."""
+        return sum(size > 0 for size in self._sizes(names))
+
+    def _sizes(self, names: Iterable[str]) -> list[int]:
         inner = [self._found[name].inner for name in names]
-        return sum(map(source_bytes, {tensor.ref(): tensor for tensor in inner}.values()))
+        return list(map(source_bytes, {tensor.ref(): tensor for tensor in inner}.values()))
+
+
+def _is_there_anyway(operation: Any) -> bool:
+    """Returns whether a value is a variable's or a constant, such as one that is filled with a constant."""
+    if operation.type in _NOT_KEPT:
+        return True
+    return operation.type == "Fill" and all(_is_there_anyway(tensor.op) for tensor in operation.inputs)
 
 
 def _is_checkpoint(operation: Any) -> bool:

@@ -112,9 +112,10 @@ class Block:
         inside: Sequence[Block] = (),
         loops: bool = False,
         work: Any = None,
+        late: bool = False,
     ) -> None:
         """Adds a step; see `Step` for the arguments."""
-        self.steps.append(Step(owner, tuple(inputs), tuple(outputs), tuple(inside), loops, work))
+        self.steps.append(Step(owner, tuple(inputs), tuple(outputs), tuple(inside), loops, work, late))
 
     def keep_order(self) -> None:
         """Fixes the order of its steps and those of all inner blocks."""

@@ -71,11 +71,15 @@ def balanced_parts(
     memories: Sequence[PartMemory[_Layer]],
     limit: float,
     work: Callable[[int, int], float],
-    exchange: Callable[[int, int], float],
+    copies: Callable[[int, int, int], float],
 ) -> list[int] | None:
     """Returns a split into parts that minimizes the busiest part's work, and the end; None if none fits.
 
     Dynamic programming over leading layers and parts.
+
+    Args:
+        work: of a part, for one layer.
+        copies: of a part, for the layers from the first one to before the last: they depend on all of them.
     """
     total = len(layers)
     least = [0.0, *[math.inf] * total]  # the work of the busiest part, by the number of layers
@@ -89,7 +93,7 @@ def balanced_parts(
                 memory.add(layers[end - 1])
                 if memory.bytes > limit:
                     break
-                longest = max(before[first], done + exchange(first, end))
+                longest = max(before[first], done + copies(part, first, end))
                 if longest < least[end]:
                     least[end], begin[end] = longest, first
         begins.append(begin)

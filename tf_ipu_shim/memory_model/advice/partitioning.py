@@ -255,6 +255,8 @@ class Layers:
             kept_bytes=tuple(map(self._bytes, stashed_by_part)),
             input_bytes=tuple(self._bytes(inputs) for inputs, _ in stashes),
             checkpoint_bytes=tuple(self._bytes(checkpoints) for _, checkpoints in stashes),
+            kept_tensors=tuple(map(len, stashed_by_part)),
+            stashed_tensors=tuple(len(inputs | checkpoints) for inputs, checkpoints in stashes),
         )
 
     def _stash(self, part: Sequence[int], tensor_names: Iterable[str]) -> tuple[set[str], set[str]]:

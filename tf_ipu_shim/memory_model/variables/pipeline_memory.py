@@ -1,6 +1,7 @@
 """Computes the FIFOs and stashes that a pipeline needs for in-flight mini-batches.
 
-A program has one mini-batch, and no FIFO: none of this is in it, it follows from the schedule.
+A program has one mini-batch, and no FIFO: none of this is in it, it follows from the schedule. Each slot has the copies
+into FIFOs and out of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
+from tf_ipu_shim.cycle_model.sizes import FifoSizes
 from tf_ipu_shim.tf_private.protos import function_pb2
+
+WORD = 4
+"""Bytes that are copied at a time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +24,8 @@ class Stash:
 
     Args:
         kind: `"fifo"`: values that the backward stage needs; `"stash"`: what these are computed from again.
+        slots: mini-batches that wait at most.
+        tensors: of a mini-batch.
     """
 
     ipu: int
@@ -26,6 +33,13 @@ class Stash:
     kind: str
     bytes: int
     remote: bool
+    slots: int
+    tensors: int
+
+    @property
+    def copies(self) -> FifoSizes:
+        """Copies for one mini-batch, in words."""
+        return FifoSizes(-(-self.bytes // (self.slots * WORD)), self.tensors, self.slots)
 
 
 def stashes(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -> Iterator[Stash]:
@@ -52,13 +66,22 @@ def stashes(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]
         size = pipeline.kept_bytes[stage]
         if recomputed:
             size = pipeline.input_bytes[stage] + pipeline.checkpoint_bytes[stage]
+        tensors = pipeline.stashed_tensors if recomputed else pipeline.kept_tensors
         devices = pipeline.devices[stage] if min(pipeline.devices[stage]) >= 0 else tuple(ipus)
         if not slots or not size or not devices:
             continue
         name = f"{pipeline.name}: {'stash' if recomputed else 'FIFO'} of stage {stage}, {slots} slots"
         for ipu in devices:
             share = -(-size // len(devices))
-            yield Stash(ipu, name, "stash" if recomputed else "fifo", slots * share, bool(pipeline.offload_activations))
+            yield Stash(
+                ipu,
+                name,
+                "stash" if recomputed else "fifo",
+                slots * share,
+                bool(pipeline.offload_activations),
+                slots,
+                tensors[stage] if tensors else 0,
+            )
 
 
 def find_pipelines(functions: Iterable[function_pb2.FunctionDef]) -> list[PipelineDescription]:

@@ -13,6 +13,7 @@ from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ElementCount, HostSiz
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
 from tf_ipu_shim.memory_model.variables import pipeline_memory
+from tf_ipu_shim.memory_model.variables.pipeline_memory import WORD
 from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext, Feed
 from tf_ipu_shim.memory_model.walk.load_sinking import sink_loads
 from tf_ipu_shim.memory_model.walk.recomputation import StageOp
@@ -199,8 +200,10 @@ class BlockWriter:
             )
         return Computation("other", node.name, ElementCount(-(-size // 4)))
 
-    def begin_pipeline(self, pipeline: PipelineDescription, ipus: Sequence[int]) -> dict[int, list[int]]:
-        """Adds a pipeline's stashes; returns their values by IPU."""
+    def begin_pipeline(
+        self, pipeline: PipelineDescription, ipus: Sequence[int], mini_batch: Mapping[int, Block]
+    ) -> dict[int, list[int]]:
+        """Adds a pipeline's stashes, and their copies to the blocks of a mini-batch; returns their values by IPU."""
         pipeline_values: dict[int, list[int]] = {}
         for stash in pipeline_memory.stashes(
             self.context.pipeline_on_ipus(pipeline), self.context.storage.recomputes, ipus
@@ -212,4 +215,7 @@ class BlockWriter:
             value = block.add(Value(stash.bytes, stash.owner, stash.kind))
             block.run(stash.owner, (), (value,))
             pipeline_values.setdefault(stash.ipu, []).append(value)
+            if self.context.names is not None and stash.ipu in mini_batch:
+                copies = Computation("fifo", stash.owner, stash.copies, WORD)
+                mini_batch[stash.ipu].run(stash.owner, (), (), work=copies)
         return pipeline_values

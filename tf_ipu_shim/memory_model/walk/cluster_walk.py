@@ -205,7 +205,7 @@ def add_pipeline_fifos(analyzer: BlockWriter, ipu: int, functions: Sequence[func
     """Adds FIFOs of a pipeline that is one XLA program: all stages on one IPU, without feeds."""
     found: list[int] = []
     for pipeline in find_pipelines(functions):
-        for value_ids in analyzer.begin_pipeline(pipeline, [ipu]).values():
+        for value_ids in analyzer.begin_pipeline(pipeline, [ipu], {}).values():
             found.extend(value_ids)
     return found
 

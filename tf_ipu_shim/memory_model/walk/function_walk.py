@@ -190,7 +190,7 @@ class FunctionAnalyzer(BlockWriter):
             carried.append(result_state)
         body.recompute(pipeline)
         ipus = sorted({*body.blocks, *results_by_ipu})
-        waiting = self.begin_pipeline(pipeline, ipus) if pipeline is not None else {}
+        waiting = self.begin_pipeline(pipeline, ipus, body.blocks) if pipeline is not None else {}
         self._run_inside(node.name, [test, body], results_by_ipu, True, waiting, self._iterations(pipeline, trips))
         return carried
 

@@ -254,7 +254,10 @@ class HloAnalyzer:
         if leaf in self._axes:
             self._axes[copy_of] = self._axes[leaf]
         work = Computation("copy", f"Copy_{owner}_to_{name}", ElementCount(elements), max(1, size // elements))
-        self._block.run(name, (leaf,), (copy_of,), work=work if self._classifier is not None else None)
+        # A constant is written where the loop begins: until then nothing needs the memory.
+        inputs = () if is_constant else (leaf,)
+        timed = work if self._classifier is not None else None
+        self._block.run(name, inputs, (copy_of,), work=timed, late=is_constant)
         return copy_of
 
     def _branch(self, instruction: Any, operands: Sequence[Tree], used: Container[int]) -> Tree:

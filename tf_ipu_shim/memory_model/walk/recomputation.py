@@ -121,6 +121,18 @@ class _Recomputation:
                 self._drop(index, step)
         for index, step in backward.items():
             self._require(index, step)
+        self._require_late_steps()
+
+    def _require_late_steps(self) -> None:
+        """Moves what is only written for the backward pass there, such as a list of gradients that begins as zeros."""
+        users: dict[int, list[int]] = {}
+        for index, step in enumerate(self._steps):
+            for value_id in step.inputs:
+                users.setdefault(value_id, []).append(index)
+        for index, step in enumerate(self._steps):
+            used_by = [user for value_id in step.outputs for user in users.get(value_id, ())]
+            if step.late and not step.inputs and used_by and all(user in self.required for user in used_by):
+                self.required[index] = max(self.required[user] for user in used_by)
 
     def _is_gradient(self, step: Step) -> bool:
         return any(self._block.values[value_id].kind == "gradient" for value_id in step.outputs)
