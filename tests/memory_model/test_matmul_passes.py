@@ -13,10 +13,12 @@ v1 = tf.compat.v1
 CASE = unittest.TestCase()
 
 
-@pytest.fixture
-def two_ipus(own_environment):
+@pytest.fixture(params=[False])
+def two_ipus(own_environment, request):
+    """Two IPUs; the parameter is `allow_recompute`."""
     made = config.IPUConfig()
     made.auto_select_ipus = 2
+    made.allow_recompute = request.param
     test_utils.enable_ipu_events(made)
     made.configure_ipu_system()
     yield
@@ -80,3 +82,17 @@ def test_a_strided_convolutions_kernel_is_not(two_ipus):
         return tf.reduce_mean(tf.nn.conv2d(x, variable("b", [3, 3, 4, 4]), 2, "SAME") ** 2)
 
     assert counts_of([first, second], [1, 4, 4, 2]) == [0, 2, 1, 2]
+
+
+@pytest.mark.parametrize("two_ipus, forward", [(False, 3), (True, 3 + 2)], indirect=["two_ipus"])
+def test_matmuls_of_recomputation_are_counted_again(two_ipus, forward):
+    """Those of the first stage; the last one never recomputes."""
+
+    def first(x):
+        hidden = tf.nn.relu(tf.matmul(x, variable("a", [8, 8])))
+        return tf.nn.relu(tf.matmul(hidden, variable("b", [8, 8])))
+
+    def second(x):
+        return tf.reduce_mean(tf.matmul(x, variable("c", [8, 8])) ** 2)
+
+    assert counts_of([first, second], [4, 8]) == [0, forward, 2, 3]

@@ -14,6 +14,7 @@ from tf_ipu_shim.compiler.placement import cloned_constants
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, matmul_of
 from tf_ipu_shim.cycle_model.sizes import ElementCount, ExchangeSizes, HostSizes, Move
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
+from tf_ipu_shim.memory_model.computations.matmul_passes import FORWARD
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo.running_order import execution_order
 from tf_ipu_shim.memory_model.hlo.trees import is_same
@@ -198,7 +199,11 @@ class FunctionAnalyzer(BlockWriter):
         """Makes a pipeline's annotated stages recompute."""
         if pipeline is not None and pipeline.training and self.stage_ops:
             for block in self.blocks.values():
-                recompute(block, self.stage_ops, pipeline.stages, interleaves(pipeline), self.context.new_key)
+                repeated = recompute(
+                    block, self.stage_ops, pipeline.stages, interleaves(pipeline), self.context.new_key
+                )
+                if self.context.names is not None:
+                    self.context.names.products.extend((op, FORWARD) for op in repeated)
 
     def _accumulators(self, node: node_def_pb2.NodeDef, inputs: Sequence[TensorState]) -> frozenset[int]:
         """Returns the loop variables that a pipeline's loop changes, except counters."""

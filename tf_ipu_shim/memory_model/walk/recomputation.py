@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
-from tf_ipu_shim.cycle_model import SyncPoint
+from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.machine.memory import Block, Mode, Step
 from tf_ipu_shim.memory_model.computations.fusions import DRAWN
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
@@ -84,11 +84,12 @@ def _made_by(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.NodeDe
 
 def recompute(
     block: Block, stage_ops: Mapping[str, StageOp], stages: int, interleaved: bool, new_key: Callable[[], int]
-) -> None:
-    """Makes an IPU's part of a mini-batch recompute, in place."""
+) -> list[str]:
+    """Makes an IPU's part of a mini-batch recompute, in place; returns the ops whose matmuls run again."""
     found = _Recomputation(block, stage_ops, stages, interleaved, new_key)
     if found.required:
         found.rewrite()
+    return found.repeated_matmuls
 
 
 class _Recomputation:
@@ -96,6 +97,7 @@ class _Recomputation:
 
     Attributes:
         required: the ranks of steps of the backward pass that need what is dropped, or what comes of such a step.
+        repeated_matmuls: the ops of matmuls that run again.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class _Recomputation:
         self._drawn: set[int] = set()
         self._kept_by_later_stage: set[int] = set()  # from one stage to another one of the same IPU, which keeps it
         self.required: dict[int, Rank] = {}
+        self.repeated_matmuls: list[str] = []
         backward: dict[int, Step] = {}
         for index, step in enumerate(self._steps):
             if self._is_gradient(step) or any(self._maker.get(value_id) in backward for value_id in step.inputs):
@@ -247,6 +250,8 @@ class _Recomputation:
         work = step.work
         if isinstance(work, SyncPoint):
             work = work._replace(key=self._new_key())
+        elif isinstance(work, Computation) and work.kind == "product":
+            self.repeated_matmuls.append(step.owner)
         results = tuple(self._recomputed[value_id] for value_id in step.outputs)
         block.steps.append(step._replace(inputs=tuple(substitutes[n] for n in step.inputs), outputs=results, work=work))
 
