@@ -170,6 +170,52 @@ def test_updates_that_follow_each_other(way):
     np.testing.assert_allclose(trained("adam", half, True, 3), trained("adam", single, False, 3), rtol=2e-3)
 
 
+@pytest.mark.parametrize(
+    "rule", ["ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate", "assign_add", "assign_sub"]
+)
+def test_infinite_updates_are_infinite(rule, way):
+    """Only finite values are clipped to the range of float16."""
+    start = np.array([1.0, INF, -2.0, 3.0, -INF], "e")
+    change = np.array([INF, 1.0, -INF, np.nan, INF], "e")
+
+    def model(change):
+        weight = v1.get_variable("w", initializer=start, use_resource=True)
+        if rule.startswith("Resource"):
+            update = getattr(tf.raw_ops, rule)(resource=weight.handle, indices=tf.range(5), updates=change)
+        else:
+            update = getattr(weight, rule)(change, read_value=False)
+        with tf.control_dependencies([update]):
+            return weight.read_value()
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        expected = model(tf.constant(change))
+        session.run(v1.global_variables_initializer())
+        expected = session.run(expected)
+    np.testing.assert_array_equal(run(model, change)[0], expected)
+
+
+def test_rows_are_updated_after_a_long_wait(way):
+    """The copy has its shape only then, which tells rows that a table lacks."""
+
+    def model(x, updates):
+        table = v1.get_variable("t", [4, 3], half, v1.ones_initializer(half), use_resource=True)
+        for _ in range(8):
+            x = tf.matmul(x, x)
+        with tf.control_dependencies([x]):
+            update = tf.raw_ops.ResourceScatterSub(resource=table.handle, indices=[0, 1, 7, 3], updates=updates)
+        with tf.control_dependencies([update]):
+            return table.read_value()
+
+    updates = np.arange(12, dtype="e").reshape(4, 3)
+    expected = np.ones([4, 3], "e")
+    expected[[0, 1, 3]] -= updates[[0, 1, 3]]
+    if way == "kernels":  # refuse the row that the table lacks
+        with pytest.raises(tf.errors.InvalidArgumentError, match="7"):
+            run(model, np.zeros([300, 300], "f"), updates)
+    else:
+        np.testing.assert_array_equal(run(model, np.zeros([300, 300], "f"), updates)[0], expected)
+
+
 def test_what_has_no_float32_stays(way):
     def model(x):
         bits = tf.bitcast(x * tf.constant(2.0, half), tf.int16)

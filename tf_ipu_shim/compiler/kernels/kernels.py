@@ -181,7 +181,6 @@ class _FunctionCopies:
     ) -> function_pb2.FunctionDef:
         function = eliminate_dead_code(function)
         by_compiler = FoldedOps(function, constants) if function.signature.name in self._random else None
-        orders = _variable_orders(function, self._asserting)
         scope = self._traced.get(function.signature.name, function.signature.name)
         copy = self._with_kernel_ops(function)
         if by_compiler is not None:
@@ -202,8 +201,6 @@ class _FunctionCopies:
             self._redirect(node, chip, by_compiler)
             if by_compiler is not None and node.op in LAUNCHED and node.name not in by_compiler.names:
                 self._launch(node)
-            present = set(node.input)
-            node.input.extend(tensor_name for tensor_name in orders.get(node.name, ()) if tensor_name not in present)
         return copy
 
     def _with_kernel_ops(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
@@ -211,6 +208,10 @@ class _FunctionCopies:
         copy = copy_function(function)
         for attribute in [key for key in copy.attr if key.startswith(_IRRELEVANT_ATTRIBUTES)]:
             del copy.attr[attribute]
+        orders = _variable_orders(function, self._asserting)
+        for node in copy.node_def:
+            present = set(node.input)
+            node.input.extend(tensor_name for tensor_name in orders.get(node.name, ()) if tensor_name not in present)
         if not self._refuses:
             _clamp_inputs(copy)
         for node in copy.node_def:

@@ -16,7 +16,7 @@ import numpy as np
 from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.compiler.ir.node_defs import producer_name
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs, producer_name
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -41,6 +41,7 @@ class _InsertedOps:
 
     def __init__(self, node: node_def_pb2.NodeDef) -> None:
         self._prefix = f"{node.name}/in_range"
+        self._controls = control_inputs(node)
         self.nodes: list[node_def_pb2.NodeDef] = []
 
     def op(self, op: str, output: str, *inputs: str, **types: int) -> str:
@@ -52,6 +53,10 @@ class _InsertedOps:
             node.attr["batch_dims"].i = 0
         self.nodes.append(node)
         return f"{node.name}:{output}:0"
+
+    def variable_shape(self, variable: str, kind: int) -> str:
+        """Adds a read of a variable's shape, after all that the op waits for: an assignment may be among it."""
+        return self.op("VariableShape", "output", variable, *self._controls, out_type=kind)
 
     def constant(self, value: float, kind: int, shape: tuple[int, ...] = ()) -> str:
         """Adds a constant."""
@@ -83,7 +88,7 @@ def _gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> No
 def _variable_gather(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
     kind = node.attr["Tindices"].type
     if kind in _INDEX_TYPES:
-        shape = added.op("VariableShape", "output", node.input[0], out_type=kind)
+        shape = added.variable_shape(node.input[0], kind)
         node.input[1] = added.clipped(node.input[1], added.size(shape, node.attr["batch_dims"].i, kind), kind)
 
 
@@ -108,7 +113,7 @@ def _updates(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> N
     """Makes updates of out-of-range rows zero."""
     variable, indices, updates = node.input[:3]
     kind, dtype = node.attr["Tindices"].type, node.attr["dtype"].type
-    shape = added.op("VariableShape", "output", variable, out_type=types_pb2.DT_INT32)
+    shape = added.variable_shape(variable, types_pb2.DT_INT32)
     rows = added.size(shape, 0, types_pb2.DT_INT32)
     if kind != types_pb2.DT_INT32:
         rows = added.op("Cast", "y", rows, SrcT=types_pb2.DT_INT32, DstT=kind)

@@ -18,7 +18,10 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 
 _HALF, _FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
 _FLOAT16_MAX = np.float32(65504)
-_RESULTS = {"Cast": "y", "Const": "output", "Neg": "y", "ReadVariableOp": "value", "VarHandleOp": "resource"}
+_RESULTS = {
+    "Cast": "y", "ClipByValue": "output", "Const": "output", "IsFinite": "y", "ReadVariableOp": "value",
+    "SelectV2": "output", "VarHandleOp": "resource",
+}  # fmt: skip
 # TensorFlow's name of handles that own their variable: `ResourceHandle::ANONYMOUS_NAME`, on 2.15.1 and 2.21.0.
 _WITHOUT_NAME = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 
@@ -118,12 +121,12 @@ class _Update:
         return f"^{self._last.name}"
 
     def _assign(self, variable: str, copy: str, update: str) -> str:
-        """Sets a variable to its copy's value, within the range of float16."""
+        """Sets a variable to its copy's value; finite ones within the range of float16."""
         value = self._op(vocabulary.READ_VARIABLE, copy, f"^{update}", dtype=_FLOAT)
-        largest = self._writer.constant(_FLOAT16_MAX, self._node.name, self._node)
-        for _ in range(2):  # a minimum on each side: see `float16_overflow`
-            value = self._op("Neg", self._op("Minimum", value, largest, T=_FLOAT), T=_FLOAT)
-        half = self._writer.cast(value, _HALF, self._node.name, self._node)
+        limits = [self._writer.constant(limit, self._node.name, self._node) for limit in (-_FLOAT16_MAX, _FLOAT16_MAX)]
+        within = self._op("ClipByValue", value, *limits, T=_FLOAT)
+        kept = self._op("SelectV2", self._op("IsFinite", value, T=_FLOAT), within, value, T=_FLOAT)
+        half = self._writer.cast(kept, _HALF, self._node.name, self._node)
         self._op("AssignVariableOp", variable, half, dtype=_HALF)
         return f"^{self._last.name}"
 

@@ -1,7 +1,7 @@
 """Computes float16 in float32, as the IPU Model does: overflows stay finite within a program.
 
 Values are float32 between the program's arguments, feeds and variables and its results; there they are float16, and
-infinite where that has no such number. Variables that an update computes are clipped instead: they would be none after.
+infinite where that has no such number. Finite values that an update computes are clipped instead, and stay numbers.
 
 boundary     ops that keep float16: of variables, feeds, the host, random numbers, of the plugin without float32
 """
