@@ -49,6 +49,25 @@ def arrays(plane, axes, stride, padding, edges):
     return made
 
 
+def both(built):
+    """These ops on the CPU and on an IPU."""
+
+    def model(x, w, dy):
+        return [one(x, w, dy) for one in built]
+
+    @tf.function
+    def stock(*inputs):
+        with tf.device("/device:CPU:0"):
+            return model(*inputs)
+
+    @tf.function
+    def ours(*inputs):
+        with scopes.ipu_scope(IPU):
+            return ipu_compiler.compile(model, list(inputs))
+
+    return stock, ours
+
+
 def input_gradient(w, dy, axes, stride):
     """NumPy's sum of the products of elements alone, for VALID padding."""
     total = np.zeros([2, *[5] * axes, 2], "f")
@@ -75,21 +94,7 @@ def input_gradient(w, dy, axes, stride):
 def test_padding_is_left_out(plane, stride, padding, way):
     """Of finite values, with infinity among them, and with NaN."""
     axes = 3 if plane == "Conv3D" else 2
-    built = three(plane, axes, stride, padding)
-
-    def model(x, w, dy):
-        return [one(x, w, dy) for one in built]
-
-    @tf.function
-    def stock(*inputs):
-        with tf.device("/device:CPU:0"):
-            return model(*inputs)
-
-    @tf.function
-    def ours(*inputs):
-        with scopes.ipu_scope(IPU):
-            return ipu_compiler.compile(model, list(inputs))
-
+    stock, ours = both(three(plane, axes, stride, padding))
     for edges in ((), (INF,), (NAN, -INF, INF)):
         values = arrays(plane, axes, stride, padding, edges)
         inputs = [tf.constant(one) for one in values]
@@ -98,3 +103,14 @@ def test_padding_is_left_out(plane, stride, padding, way):
             expected[1] = input_gradient(*values[1:], axes, stride)
         for got, wanted in zip(ours(*inputs), expected, strict=True):
             np.testing.assert_array_equal(got, wanted, err_msg=str(edges))
+
+
+@pytest.mark.parametrize("plane", ["Conv2D", "Conv3D", "Depthwise"])
+@pytest.mark.parametrize(("stride", "padding"), [(1, "SAME"), (2, "SAME"), (2, "VALID")])
+def test_float64_is_as_on_the_cpu(plane, stride, padding, way):
+    """Whose kernels multiply padding in most of the ops."""
+    axes = 3 if plane == "Conv3D" else 2
+    stock, ours = both(three(plane, axes, stride, padding))
+    values = [tf.constant(one, tf.float64) for one in arrays(plane, axes, stride, padding, (NAN, -INF, INF))]
+    for got, wanted in zip(ours(*values), stock(*values), strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.passes.assertions import Describe
+from tf_ipu_shim.compiler.xla_semantics import padded_windows
 from tf_ipu_shim.compiler.xla_semantics.float16_overflow import is_update
 from tf_ipu_shim.compiler.xla_semantics.float32_updates import is_copy
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
@@ -40,6 +41,8 @@ _COLOURS = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RG
 _IMAGES = ("ExtractImagePatches", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad")
 _EXTREMES = tuple(f"{kind}{end}" for kind in ("Segment", "UnsortedSegment", "TensorScatter") for end in ("Max", "Min"))
 _COMPARISONS = (*_EXTREMES, "ClipByValue")
+# TensorFlow's float64 kernels multiply zeros of the padding with NaN and infinity, each op others; XLA leaves them out.
+_CONVOLUTIONS = tuple(padded_windows.OPERANDS)
 # Two-dimensional float32 ones are oneDNN's in mode `kernels`, which can be written for XLA. TensorFlow's own op takes
 # the first element of a window if it is NaN.
 _POOLING = ("MaxPool3D", "MaxPool3DGrad", "MaxPoolGradV2", "MaxPoolV2")
@@ -68,6 +71,7 @@ _TYPES: dict[str, frozenset[int]] = {
         ("ResourceScatterMax", "ResourceScatterMin", "ReciprocalGrad", "Cross", "LRNGrad", "LinSpace"), _FLOATING
     ),
     **dict.fromkeys(_POOLING, _FLOATING),
+    **dict.fromkeys(_CONVOLUTIONS, frozenset({types_pb2.DT_DOUBLE})),
     **dict.fromkeys(("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"), _FLOATING),
     **dict.fromkeys(("LRN", "MaxPoolGrad"), _NARROW),
     "Mean": _INTEGERS,
