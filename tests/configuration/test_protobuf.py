@@ -243,19 +243,23 @@ def test_trace_event_kinds():
     assert kinds.FromString(event.SerializeToString()).WhichOneof("event") == "execute"
 
 
-def test_a_schema_is_loaded_once_where_several_threads_ask():
+def test_a_schema_is_loaded_once_where_several_threads_ask(monkeypatch, tmp_path):
     """Two programs of one step are lowered at the same time; the descriptor pool refuses a file of the same name."""
+    text = 'syntax = "proto3";\npackage tf_ipu_shim;\nmessage Once { int32 x = 1; }\n'
+    (tmp_path / "once.proto").write_text(text)
+    parse = schema.parse
     started = threading.Barrier(4)
 
-    @schema.once
-    def contents():
+    def parse_slowly(*arguments):
         time.sleep(0.05)
-        return schema.load("test/once.proto", "test", "message Once { int32 x = 1; }")
+        return parse(*arguments)
 
     def ask(_):
         started.wait()
-        return contents()["Once"]
+        return schema.contents("once_pb2")["Once"]
 
+    monkeypatch.setattr(schema, "_DIRECTORY", tmp_path)
+    monkeypatch.setattr(schema, "parse", parse_slowly)
     with ThreadPoolExecutor(4) as pool:
         (made,) = set(pool.map(ask, range(4)))
     assert made(x=3).x == 3

@@ -1,7 +1,7 @@
-"""Creates protobuf message classes from a schema written as text.
+"""Creates protobuf message classes from the schemas, `*.proto`, in this folder.
 
 The messages have to work with every protobuf runtime TensorFlow brings (4.25 with 2.15, 7.x with 2.21). Code that
-`protoc` generates is tied to a runtime, and the installed package has no `protoc`. So the schema is read here, once,
+`protoc` generates is tied to a runtime, and the installed package has no `protoc`. So a schema is read here, once,
 into the descriptor that `protoc` would have made. It reads the part of proto3 that the schemas use: messages, enums,
 `oneof`, `repeated`, and fields of scalar, message or enum type.
 """
@@ -9,9 +9,10 @@ into the descriptor that `protoc` would have made. It reads the part of proto3 t
 from __future__ import annotations
 
 import functools
+import pathlib
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Union
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -31,43 +32,46 @@ _SCALARS: Mapping[str, int] = {
     "bytes": _Field.TYPE_BYTES,
 }
 _STATEMENT = re.compile(r"\s*(?:(?P<open>[^;{}]+)\{|(?P<plain>[^;{}]+);|(?P<close>\}))")
+_DIRECTORY = pathlib.Path(__file__).parent
+_FOLDERS = {
+    "xla.poplarplugin": "tensorflow/compiler/plugin/poplar/driver",
+    "tf_ipu_shim": "tf_ipu_shim/messages",
+}
+"""By package, the folder in the path by which a schema is registered and imported."""
+
+_loading = threading.RLock()  # TensorFlow lowers two programs of a step at the same time
 
 
-_loading = threading.RLock()  # loading one schema may load those that it imports
-
-
-def once(contents: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
-    """Returns a function that loads a schema at its first call, thread-safely.
-
-    Example:
-        >>> contents = once(lambda: load("doc/line.proto", "doc", "message Line { int32 x = 1; }"))
-        >>> contents() is contents()
-        True
-    """
-    cached = functools.cache(contents)
-
-    @functools.wraps(contents)
-    def loaded() -> dict[str, Any]:
-        with _loading:  # TensorFlow lowers two programs of a step at the same time
-            return cached()
-
-    return loaded
-
-
-def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Registers a schema and returns the contents of a generated module.
+def getter(module: str) -> Callable[[str], Any]:
+    """Returns the `__getattr__` of a module `*_pb2`, which loads its schema at first use.
 
     Example:
-        >>> load("doc/point.proto", "doc", "message Point { int32 x = 1; }")["Point"](x=3).x
-        3
+        >>> getter("option_flag_pb2")("PoplarOptionFlag")(option="a").option
+        'a'
     """
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_") or name not in contents(module):
+            raise AttributeError(f"module {module!r} has no message, enum or enum value {name!r}.")
+        return contents(module)[name]
+
+    return __getattr__
+
+
+def contents(module: str) -> dict[str, Any]:
+    """Returns what `protoc` would generate for a module `*_pb2`, from the schema of that name."""
+    with _loading:
+        return _load(module.rpartition(".")[2].removesuffix("_pb2"))
+
+
+@functools.cache
+def _load(name: str) -> dict[str, Any]:
+    """Registers a schema, and those that it imports, and returns its classes and constants."""
+    imported = [(file.package, enum) for file in _imports(parse(name)) for enum in file.enum_types_by_name]
+    file = parse(name, [spelling for package, enum in imported for spelling in (enum, f"{package}.{enum}")])
     pool = descriptor_pool.Default()
-    enums: set[str] = set()
-    for imported in map(pool.FindFileByName, imports):
-        for enum in imported.enum_types_by_name:
-            enums |= {enum, f"{imported.package}.{enum}"}
-    pool.AddSerializedFile(parse(name, package, text, imports, enums).SerializeToString())
-    descriptor = pool.FindFileByName(name)
+    pool.AddSerializedFile(file.SerializeToString())
+    descriptor = pool.FindFileByName(file.name)
     contents: dict[str, Any] = {"DESCRIPTOR": descriptor}
     for key, message in descriptor.message_types_by_name.items():
         contents[key] = message_factory.GetMessageClass(message)
@@ -77,31 +81,43 @@ def load(name: str, package: str, text: str, imports: tuple[str, ...] = ()) -> d
     return contents
 
 
-def parse(
-    name: str, package: str, text: str, imports: tuple[str, ...] = (), enums: set[str] | None = None
-) -> descriptor_pb2.FileDescriptorProto:
+def _imports(file: descriptor_pb2.FileDescriptorProto) -> Iterator[Any]:
+    """Yields the descriptors of the schemas that one imports: of this folder, or of TensorFlow."""
+    for path in file.dependency:
+        folder, _, name = path.removesuffix(".proto").rpartition("/")
+        if folder in _FOLDERS.values():
+            yield _load(name)["DESCRIPTOR"]
+        else:
+            from tf_ipu_shim.tf_private import protos
+
+            yield getattr(protos, f"{name}_pb2").DESCRIPTOR
+
+
+def parse(name: str, enums: Collection[str] = ()) -> descriptor_pb2.FileDescriptorProto:
     """Parses a schema without registering it; `enums` has the names of imported ones.
 
     Example:
-        >>> parse("doc/point.proto", "doc", "message Point { int32 x = 1; }").message_type[0].field[0].name
-        'x'
+        >>> parse("option_flag").message_type[0].field[0].name
+        'option'
     """
-    file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=imports)
-    text = re.sub(r"//[^\n]*", "", text)
-    enums = (enums or set()) | set(re.findall(r"\benum\s+(\w+)", text))
+    text = re.sub(r"//[^\n]*", "", (_DIRECTORY / f"{name}.proto").read_text(encoding="ascii"))
+    file = descriptor_pb2.FileDescriptorProto(dependency=re.findall(r'^import "(.*)";', text, re.MULTILINE))
+    enums = {*enums, *re.findall(r"\benum\s+(\w+)", text)}
     scopes: list[Any] = [file]
     position = 0
     while text[position:].strip():
         match = _STATEMENT.match(text, position)
         if match is None:
-            raise ValueError(f"{file.name}: cannot read {text[position : position + 40]!r}.")
+            raise ValueError(f"{name}.proto: cannot read {text[position : position + 40]!r}.")
         position = match.end()
         if match["close"]:
             scopes.pop()
         elif match["open"]:
             scopes.append(_open(scopes[-1], *match["open"].split()))
-        else:
+        elif len(scopes) > 1:
             _statement(scopes, match["plain"].split(), enums)
+    file.syntax, file.package = re.findall(r'^syntax = "(\w+)";\s+package ([\w.]+);', text)[0]
+    file.name = f"{_FOLDERS[file.package]}/{name}.proto"
     return file
 
 

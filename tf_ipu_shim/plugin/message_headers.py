@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from google.protobuf import descriptor_pb2
 
-from tf_ipu_shim.messages import driver_pb2, program_pb2, schema, trace_pb2
+from tf_ipu_shim.messages import driver_pb2, schema
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
@@ -59,12 +59,10 @@ def headers() -> dict[str, str]:
         True
     """
     protos = [f"tensorflow/core/framework/{name}.pb.h" for name in _PROTOS]
-    times = schema.parse(trace_pb2.FILE, "xla.poplarplugin", trace_pb2.TEXT)
-    parts = [_part(message, _PARTS[message.name][1]) for message in times.message_type if message.name in _PARTS]
+    events = schema.parse("trace").message_type
+    parts = [_part(message, _PARTS[message.name][1]) for message in events if message.name in _PARTS]
     structs = {**_STRUCTS, **{name: struct for name, (struct, _) in _PARTS.items()}}
-    parsed = [
-        list(schema.parse(module.FILE, "tf_ipu_shim", module.TEXT).message_type) for module in (program_pb2, driver_pb2)
-    ]
+    parsed = [list(schema.parse(name).message_type) for name in ("program", "driver")]
     program, driver = (_structs(messages, "tf_ipu_shim", structs) for messages in parsed)
     program += _structs(parts, "xla.poplarplugin", structs)
     return {
