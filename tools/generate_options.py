@@ -106,15 +106,13 @@ def _alike(entries: Iterable[OptionEffect]) -> Iterator[tuple[list[str], str, st
 
 def _page_of(heading: str) -> str:
     """Returns the page that has a section."""
-    from tf_ipu_shim.configuration import all_options
-    from tf_ipu_shim.configuration.arguments import layers, models, pipelines
+    from tf_ipu_shim.configuration import all_options, arguments
 
     if heading == all_options.IPU_CONFIG:
         return "options.md"
     if heading in (all_options.POPLAR_FLAGS, all_options.ENGINE_OPTIONS, all_options.SDK_ENVIRONMENT):
         return "options_flags.md"
-    of_models = {call.heading for subject in (layers, models, pipelines) for call in subject.CALLS.values()}
-    return "options_layers.md" if heading in of_models else "options_arguments.md"
+    return next(call.page for call in arguments.CALLS.values() if call.heading == heading)
 
 
 if __name__ == "__main__":

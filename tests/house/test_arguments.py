@@ -324,7 +324,7 @@ def unread():
 def test_every_argument_is_read_or_noted():
     listed = {(name, argument): where for where, name, argument in NOT_READ}
     silent = [entry for entry in unread() if not entry[0].startswith(listed.get(entry[1:], "nowhere"))]
-    assert silent == [], "note them with note_arguments and a row of configuration/arguments, or say here why not"
+    assert silent == [], "note them with note_arguments and a row of configuration/arguments.csv, or say here why not"
 
 
 @pytest.mark.parametrize("entry", NOT_READ, ids="-".join)

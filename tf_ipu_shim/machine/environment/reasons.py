@@ -1,4 +1,4 @@
-"""Reasons, shared by several options, why an option has no effect."""
+"""Reasons, shared by several options, why an option has no effect; tables name them in braces."""
 
 from __future__ import annotations
 
@@ -14,3 +14,13 @@ REPORTS = "how Poplar makes its own report; profiles here are those of the cycle
 LINKS = "collectives are computed in one place, on no links"
 WAITS = "host and device never wait for each other, so nothing times out"
 NO_CODE = "about Poplar's code for the IPU, of which there is none here"
+
+
+def fill(text: str) -> str:
+    """Returns a text with the reasons that it names in braces.
+
+    Example:
+        >>> fill("of weights: {PLANNING}").startswith("of weights: guides")
+        True
+    """
+    return text.format_map(globals())

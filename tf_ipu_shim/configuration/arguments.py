@@ -1,24 +1,62 @@
 """The effects of arguments of API calls: pipelines, layers, models, feeds, ops, optimizers, host calls.
 
-An argument that changes nothing is a row here, and the call notes it by the row's name. `tests/house/test_arguments.py`
-looks for arguments that no one reads and no one notes.
+Each argument is a row of `arguments.csv`. The call notes an argument that changes nothing by the row's name.
+`tests/house/test_arguments.py` looks for arguments that no one reads and no one notes.
 """
 
 from __future__ import annotations
 
+import ast
 import enum
 import numbers
+from dataclasses import dataclass, field
 from typing import Any
 
-from tf_ipu_shim.configuration.arguments import feeds, hosts, layers, models, operations, optimizers, pipelines
-from tf_ipu_shim.configuration.arguments.call import Call
+from tf_ipu_shim import data_files
+from tf_ipu_shim.machine.environment import reasons
 from tf_ipu_shim.machine.environment.effects import OptionEffect
 
-CALLS: dict[str, Call] = {
-    name: call
-    for subject in (pipelines, layers, models, feeds, operations, optimizers, hosts)
-    for name, call in subject.CALLS.items()
-}
+
+@dataclass(frozen=True)
+class Argument:
+    """The effect of an argument.
+
+    Args:
+        effect: one of `machine.environment.effects.EFFECTS`.
+        default: of an argument that is only recorded: with this value it is as if it were not given.
+    """
+
+    effect: str
+    meaning: str
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, or several calls with the same arguments.
+
+    Args:
+        heading: of the section in the reference of options.
+        page: the file in `docs/reference/options` that has the section.
+        arguments: by name. Left out are those that are the computation itself, such as a layer's size.
+    """
+
+    heading: str
+    page: str
+    arguments: dict[str, Argument] = field(default_factory=dict)
+
+
+def _read() -> dict[str, Call]:
+    """Returns the table; the first row of a call has its heading and page."""
+    calls: dict[str, Call] = {}
+    for row in data_files.rows(__file__, "arguments.csv"):
+        call = calls.setdefault(row["call"], Call(row["heading"], row["page"]))
+        default = ast.literal_eval(row["default"]) if row["default"] else None
+        call.arguments[row["argument"]] = Argument(row["effect"], reasons.fill(row["meaning"]), default)
+    return calls
+
+
+CALLS = _read()
 
 
 def effects(call: str) -> tuple[OptionEffect, ...]:
@@ -28,8 +66,8 @@ def effects(call: str) -> tuple[OptionEffect, ...]:
         >>> effects("nn_ops.softmax")[0].effect
         'no effect'
     """
-    rows = CALLS[call].arguments.items()
-    return tuple(OptionEffect(name=name, effect=row.effect, meaning=row.meaning) for name, row in rows)
+    entries = CALLS[call].arguments.items()
+    return tuple(OptionEffect(name=name, effect=row.effect, meaning=row.meaning) for name, row in entries)
 
 
 def note_arguments(call: str, **values: Any) -> None:
@@ -44,9 +82,9 @@ def note_arguments(call: str, **values: Any) -> None:
     Example:
         >>> note_arguments("fifo", offload=False)
     """
-    rows = CALLS[call].arguments
+    arguments = CALLS[call].arguments
     changed = {
-        f"{call}({name})": _plain(value) for name, value in values.items() if not _same(value, rows[name].default)
+        f"{call}({name})": _plain(value) for name, value in values.items() if not _same(value, arguments[name].default)
     }
     if changed:
         from tf_ipu_shim.runtime import ignored_options
