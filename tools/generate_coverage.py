@@ -171,7 +171,7 @@ def era() -> list[str]:
     lines += [f"| `keras.{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in keras_paths.MOVED.items()]
     lines += [f"| `{old}` | 1.15-2.6 | {_targets(new)} |" for old, new in stock_moves.MODULES.items()]
     lines.append("| `tensorflow.contrib.ipu`, also with `.python` | before SDK 1.0 | `tensorflow.python.ipu` |")
-    for module in loader.TABLE:
+    for module in loader.MODULES:
         names = ", ".join(f"`{name}`" for name in loader.places(module))
         lines.append(f"| `{loader.NAME}.{module}` | 1.15 | {names} |")
     return lines

@@ -5,7 +5,7 @@ always gets the same answer. The number of runs is unknown when a program is low
 `HORIZON_SECONDS` in the faster mode, at least once and at most `MOST_RUNS` times. So what XLA takes to compile counts
 for more, the less there is to gain.
 
-The constants are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to measurements of
+The costs are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to measurements of
 `benchmarks/execution_ways.py` and other programs. Work that both modes have in common matters little; their differences
 decide.
 """
@@ -13,10 +13,12 @@ decide.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 from tensorflow.compat.v2 import version as versions
 
+from tf_ipu_shim import data_files
 from tf_ipu_shim.compiler.kernels.execution_mode import Execution
 from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA
 from tf_ipu_shim.memory_model.computations.work import ProgramWork, Work
@@ -108,79 +110,21 @@ class Costs:
         )
 
 
-_KERNELS = Costs(
-    call=6_000,
-    iteration=45_000,
-    op=600,
-    inner_iteration=20_000,
-    element=0.8,
-    wide_element=0.25,
-    chunked_element=0.35,
-    window=0.25,
-    product=0.0026,
-    small_product=0.0064,
-    even_product=0.0064,
-    square_product=0.0064,
-    convolution=0.014,
-    grouped_convolution=0.06,
-    looped_convolution=0.014,
-    result=0.35,
-    chunked_result=0.35,
-    random=120_000,
-    start=120_000,
-    start_alone=0,
-    start_squared=0,
-)
-_XLA = Costs(
-    call=32_000,
-    iteration=4_700,
-    op=125,
-    inner_iteration=500,
-    element=1.4,
-    wide_element=0.17,
-    chunked_element=0.4,
-    window=3.0,
-    product=0.0027,
-    small_product=0.01,
-    even_product=0.01,
-    square_product=0.0036,
-    convolution=0.029,
-    grouped_convolution=1.2,
-    looped_convolution=0.35,
-    result=0.9,
-    chunked_result=0.6,
-    random=2_000,
-    start=500_000,
-    start_alone=8_000_000,
-    start_squared=500,
-)
-_COSTS = {XLA: _XLA, KERNELS: _KERNELS}
-# XLA's programs have other libraries since, update variables in place, and take several times as much to compile.
-_LATER_COSTS = {
-    XLA: dataclasses.replace(
-        _XLA,
-        call=18_500,
-        element=0.95,
-        chunked_element=0.3,
-        window=1.7,
-        product=0.0026,
-        small_product=0.0045,
-        even_product=0.006,
-        convolution=0.017,
-        result=0.1,
-        chunked_result=0.1,
-        start=1_000_000,
-        start_alone=15_000_000,
-    ),
-    KERNELS: dataclasses.replace(_KERNELS, wide_element=0.15),
-}
 _LATER = (2, 18)
+"""From this TensorFlow on XLA's programs have other libraries, update variables in place, and compile more slowly."""
+
+
+@functools.cache
+def _read(columns: str) -> dict[str, Costs]:
+    """Returns the costs of each mode from columns of `execution_costs.csv`."""
+    rows = data_files.rows(__file__, "execution_costs.csv")
+    return {mode: Costs(**{row["cost"]: float(row[mode + columns]) for row in rows}) for mode in (XLA, KERNELS)}
 
 
 def costs(version: str = versions.VERSION) -> Mapping[str, Costs]:
     """Returns the costs of each mode on a TensorFlow version, the installed one by default."""
     major, minor = version.split(".")[:2]
-    return _LATER_COSTS if (int(major), int(minor)) >= _LATER else _COSTS
+    return _read(" from 2.18" if (int(major), int(minor)) >= _LATER else "")
 
 
 def is_short(work: ProgramWork) -> bool:

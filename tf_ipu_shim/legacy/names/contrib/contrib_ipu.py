@@ -11,9 +11,6 @@ _RENAMED = {"popnn_normalization": "ops.normalization_ops", "popnn_rnn": "ops.rn
 def find(fullname: str) -> str | None:
     """Returns where a module of that time is in Graphcore's package today; None for another one.
 
-    Args:
-        fullname: the full name of the module.
-
     Example:
         >>> find("tensorflow.contrib.ipu.python.ipu_compiler"), find("tensorflow.contrib.ipu.popnn_rnn")
         ('tensorflow.python.ipu.ipu_compiler', 'tensorflow.python.ipu.ops.rnn_ops')

@@ -100,14 +100,7 @@ def is_keras_2() -> bool:
 def spec(
     fullname: str, path: str, public: str | None = None, older: types.ModuleType | None = None
 ) -> ModuleSpec | None:
-    """Returns how a module of the time is loaded, or None if the Keras 2 that is installed has nothing of it.
-
-    Args:
-        fullname: under which it is imported.
-        path: the path of the module below Keras' package; `""` for the package itself.
-        public: the module of Keras' public API whose names come first.
-        older: a module whose names come last.
-    """
+    """Returns how a module of the time is loaded, or None if the Keras 2 that is installed has nothing of it."""
     targets, is_package = _targets(keras2.root(), path)
     if public is not None and _exists(public):
         # The public API defines what a name means: it has other classes for TensorFlow 1, and other optimizers.

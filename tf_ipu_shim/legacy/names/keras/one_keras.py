@@ -82,12 +82,7 @@ def install() -> None:
 
 
 def exchange(counterpart: Callable[[Any], Any], label: str) -> None:
-    """Puts other objects in the place of those that modules of scripts have imported, and derived classes from.
-
-    Args:
-        counterpart: for any value, the one that a script is to have instead, or the same.
-        label: the label in words, for the register.
-    """
+    """Puts other objects in the place of those that modules of scripts have imported, and derived classes from."""
     modules: list[Any] = [*dict(sys.modules).values()]
     for module in modules:
         if not isinstance(module, types.ModuleType):
