@@ -23,7 +23,7 @@ class Argument:
 
     Args:
         effect: one of `machine.environment.effects.EFFECTS`.
-        default: of an argument that is only recorded: with this value it is as if it were not given.
+        default: the default of an argument that is only recorded: with this value it is as if it were not given.
     """
 
     effect: str
@@ -36,9 +36,9 @@ class Call:
     """A call, or several calls with the same arguments.
 
     Args:
-        heading: of the section in the reference of options.
+        heading: the heading of the section in the reference of options.
         page: the file in `docs/reference/options` that has the section.
-        arguments: by name. Left out are those that are the computation itself, such as a layer's size.
+        arguments: the arguments by name. Left out are those that are the computation itself, such as a layer's size.
     """
 
     heading: str

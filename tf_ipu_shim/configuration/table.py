@@ -51,7 +51,7 @@ class Option:
         default: the default, or a function that makes a fresh one.
         annotation: the type, if it is not the default's own.
         since: the first SDK that has it.
-        older: for older SDKs, up to which one, with which type and which default.
+        older: for older SDKs: the last release, the type and the default.
         field: dotted protobuf field, empty if `translate` handles it; a leading `!` means its opposite.
         effect: what it changes here, one of `machine.environment.effects.EFFECTS`.
     """
