@@ -170,7 +170,7 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
             assert popnn_rnn is ipu.rnn_ops and popnn_normalization.group_norm is ipu.normalization_ops.group_norm
             assert propagate_sharding is ipu.sharding.propagate_sharding
             assert ops is ipu.ops and tf.python.ipu is ipu and not hasattr(tf.compat.v1, "nonsense")
-            for module in table.TABLE:
+            for module in table.MODULES:
                 for name, place in table.places(module).items():
                     if importlib.util.find_spec(place.partition(".")[0]) is not None:  # 2.21 has no Estimator
                         exec(f"from tensorflow.contrib.{module} import {name}")
