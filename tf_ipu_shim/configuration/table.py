@@ -53,7 +53,7 @@ class Option:
         since: the first SDK that has it.
         older: for older SDKs: the last release, the type and the default.
         field: dotted protobuf field, empty if `translate` handles it; a leading `!` means its opposite.
-        effect: what it changes here, one of `machine.environment.effects.EFFECTS`.
+        effect: its effect here, one of `machine.environment.effects.EFFECTS`.
     """
 
     path: str
