@@ -74,11 +74,7 @@ def set_ipu_shard(op: Any, index: int) -> None:
 
 
 def ancestors(op: Any) -> set[Any]:
-    """Returns an op and all that it gets data from.
-
-    Args:
-        op: the operation.
-    """
+    """Returns an op and all that it gets data from."""
     visited, pending = {op}, deque([op])
     while pending:
         for tensor in pending.popleft().inputs:
@@ -118,15 +114,7 @@ def _ordered(operations: set[Any]) -> list[Any]:
 
 
 def splitting_edges(path: list[Any], edge_filter: Callable[[tuple[str, str]], bool] | None = None) -> list[Edge]:
-    """Returns the edges that all ways from the first to the last op go over.
-
-    Args:
-        path: as returned by `ops_between`.
-        edge_filter: takes the names of the two ops of an edge; true where no cut may be.
-
-    Returns:
-        Pairs of operations, in the order of the way.
-    """
+    """Returns the edges that all ways from the first to the last op go over."""
     path_ops = set(path)
     users = {op: [user for user in children(op) if user in path_ops] for op in path}
     to, after = dict.fromkeys(path, 0), dict.fromkeys(path, 0)
@@ -142,17 +130,7 @@ def splitting_edges(path: list[Any], edge_filter: Callable[[tuple[str, str]], bo
 
 
 def cut(path: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int]) -> dict[Any, int]:
-    """Cuts a way so that the largest part costs as little as can be.
-
-    Args:
-        path: as returned by `ops_between`.
-        edges: where it may be cut.
-        parts: their number.
-        cost: the cost of an op.
-
-    Returns:
-        The part of each op, from 0.
-    """
+    """Cuts a way so that the largest part costs as little as can be."""
     pieces = _pieces(path, edges)
     costs = [sum(map(cost, piece)) for piece in pieces]
     best = best_ends(costs, parts)
@@ -175,15 +153,7 @@ def _pieces(path: list[Any], edges: list[Edge]) -> list[list[Any]]:
 
 
 def best_ends(costs: list[int], parts: int) -> list[int]:
-    """Cuts a sequence of numbers into parts with the smallest possible largest sum.
-
-    Args:
-        costs: the numbers.
-        parts: how many; no more than numbers.
-
-    Returns:
-        The beginning of each part after the first.
-    """
+    """Cuts a sequence of numbers into parts with the smallest possible largest sum."""
     total = [0]
     for cost in costs:
         total.append(total[-1] + cost)
@@ -207,12 +177,7 @@ def best_ends(costs: list[int], parts: int) -> list[int]:
 
 
 def mark(parts: dict[Any, int], operations: Iterable[Any]) -> None:
-    """Annotates the ops of parts, and the ops that only feed them, with the part's shard.
-
-    Args:
-        parts: the parts of ops.
-        operations: those that may be marked.
-    """
+    """Annotates the ops of parts, and the ops that only feed them, with the part's shard."""
     allowed = set(operations)
     shard_of = dict(parts)
     pending = deque(sorted(parts, key=lambda op: parts[op]))

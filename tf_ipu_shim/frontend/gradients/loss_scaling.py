@@ -202,11 +202,7 @@ class LossScaleState:
 
 
 def check_room(initial: float, increase: float, maximum: float) -> None:
-    """Checks that the initial factor can be increased at least once.
-
-    Raises:
-        ValueError: it cannot.
-    """
+    """Checks that the initial factor can be increased at least once."""
     if initial >= maximum:
         raise ValueError(
             "initial_loss_scaling_factor must be less than max_loss_scaling_factor: "
@@ -220,11 +216,7 @@ def check_room(initial: float, increase: float, maximum: float) -> None:
 
 
 def check_ratio(ratio_threshold: float) -> None:
-    """Checks the share of large gradients that is too many.
-
-    Raises:
-        ValueError: it is not between 0 and 1.
-    """
+    """Checks the share of large gradients that is too many."""
     if not 0.0 < ratio_threshold < 1.0:
         raise ValueError(
             f"ratio_threshold must be greater than zero and less than one. It is {ratio_threshold}. Pass a value "

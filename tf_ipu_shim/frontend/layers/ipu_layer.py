@@ -25,9 +25,6 @@ class IPULayer(keras2.public_module().layers.Layer):  # type: ignore[misc]
 def accepts_leading_dtype(layer: type) -> type:
     """Lets a layer's constructor accept the data type first, as in the SDKs for TensorFlow 1 and before 2.3.
 
-    Args:
-        layer: the class; none of its other first arguments may be a data type.
-
     Example:
         >>> @accepts_leading_dtype
         ... class Halved(IPULayer):

@@ -9,13 +9,6 @@ from typing import Any
 def check_factor(factor: Any) -> int:
     """Returns the number of parts.
 
-    Args:
-        factor: as a call gives it: a whole number of any type.
-
-    Raises:
-        ValueError: it is below 1.
-        TypeError: it is not a whole number.
-
     Example:
         >>> check_factor(4)
         4

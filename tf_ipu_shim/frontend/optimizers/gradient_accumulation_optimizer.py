@@ -15,17 +15,7 @@ from tf_ipu_shim.frontend.validation import booleans
 
 
 def check_options(num_mini_batches: Any, offload: Any, sharding: Any) -> None:
-    """Checks the arguments that all accumulating optimizers share.
-
-    Args:
-        num_mini_batches: mini-batches to an update.
-        offload: whether optimizer state is kept in remote memory; None where possible.
-        sharding: whether replicas each keep a part of the optimizer state; None where possible.
-
-    Raises:
-        TypeError: the number is none, or a switch is neither True nor False.
-        ValueError: a number below one, or state that is to be sharded but not offloaded.
-    """
+    """Checks the arguments that all accumulating optimizers share."""
     if isinstance(num_mini_batches, (str, bytes)) or num_mini_batches is None:
         raise TypeError(
             f"num_mini_batches must be a positive number, not {num_mini_batches!r}. Pass a positive number."

@@ -69,11 +69,7 @@ class SourceFinder:
 
 
 def tensor_bytes(tensor: Any) -> int:
-    """Bytes of a tensor; one of unknown size or of no plain type counts nothing.
-
-    Args:
-        tensor: a tensor of a graph or not.
-    """
+    """Bytes of a tensor; one of unknown size or of no plain type counts nothing."""
     elements = tensor.shape.num_elements()
     if elements is None or tensor.dtype.base_dtype.name in ("resource", "variant", "string"):
         return 0

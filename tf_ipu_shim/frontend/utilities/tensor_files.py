@@ -36,15 +36,7 @@ class TensorInfo(NamedTuple):
 
 
 def check_filename(filename: Any) -> None:
-    """Refuses file names that cannot be written, before anything is computed.
-
-    Args:
-        filename: a path.
-
-    Raises:
-        TypeError: it is not a path.
-        NotFoundError: there is no directory for the file.
-    """
+    """Refuses file names that cannot be written, before anything is computed."""
     if not isinstance(filename, (str, os.PathLike)):
         raise TypeError(f"The file to write must be given by its path, not as {filename!r}. Pass the path as a string.")
     directory = os.path.dirname(os.path.abspath(filename))
@@ -55,15 +47,7 @@ def check_filename(filename: Any) -> None:
 
 
 def check_names(tensors: Sequence[TensorInfo], advice: str) -> None:
-    """Refuses two tensors of one name, because a reader could return only one.
-
-    Args:
-        tensors: what an element holds.
-        advice: what to do instead.
-
-    Raises:
-        ValueError: so it is.
-    """
+    """Refuses two tensors of one name, because a reader could return only one."""
     names = [tensor.name for tensor in tensors]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -9,16 +9,6 @@ from typing import Any
 def check_integer(name: str, value: Any) -> int:
     """Refuses numbers that count nothing.
 
-    Args:
-        name: the name of the argument.
-        value: a value of any type.
-
-    Returns:
-        Python's integer, where scripts give NumPy's.
-
-    Raises:
-        TypeError: it is not an integer.
-
     Example:
         >>> check_integer("buffer_depth", np.int64(3))
         3
@@ -30,12 +20,6 @@ def check_integer(name: str, value: Any) -> int:
 
 def check_whole(name: str, value: Any) -> int:
     """Returns a number of steps, which scripts make of rounded quotients: `np.ceil(samples / batch) * accumulation`.
-
-    Returns:
-        Python's integer.
-
-    Raises:
-        ValueError: it is not a whole number.
 
     Example:
         >>> check_whole("steps", np.ceil(7 / 4) * 4)

@@ -25,14 +25,6 @@ def check(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     """Refuses arguments of another type than the function declares. Those that can be of several kinds it checks
     itself.
 
-    Args:
-        function: the function whose annotations are text.
-        args: what it is given by position.
-        kwargs: what it is given by name.
-
-    Raises:
-        TypeError: an argument is of another type.
-
     Example:
         >>> check(lambda count: count, [3], {})
     """

@@ -28,14 +28,7 @@ def outermost(tensor: Any) -> Any:
 
 
 def refuse_global_step_writes(operations: Sequence[Any]) -> None:
-    """Refuses a model function that counts steps itself.
-
-    Args:
-        operations: those that the model function made.
-
-    Raises:
-        ValueError: one of them writes to the global step.
-    """
+    """Refuses a model function that counts steps itself."""
     step = training_util.get_global_step()
     if step is None:
         return
@@ -75,14 +68,7 @@ def sources(tensor: Any) -> set[str]:
 
 
 def lifted(tensor: Any) -> Any:
-    """Returns a tensor that depends on variables only, computed again in the graph around all functions.
-
-    Args:
-        tensor: a tensor of a function's graph.
-
-    Raises:
-        ValueError: it depends on what the function is called with.
-    """
+    """Returns a tensor that depends on variables only, computed again in the graph around all functions."""
     target = ops.get_default_graph()
     copies: dict[Any, Any] = {}
 

@@ -25,17 +25,7 @@ def updates(eval_metric_ops: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def on_ipu(eval_metric_ops: Mapping[str, Any], program: Any, sent: Mapping[str, Any], replicas: int) -> dict[str, Any]:
-    """Metrics that the IPU has updated in each iteration.
-
-    Args:
-        eval_metric_ops: what the model function returned.
-        program: the operation that runs an evaluation loop.
-        sent: the updates of each iteration, for several replicas.
-        replicas: how many there are, each with its own variables.
-
-    Raises:
-        UnsupportedError: several replicas, and a metric that is not a mean.
-    """
+    """Metrics that the IPU has updated in each iteration."""
     if replicas == 1:
         values = {
             name: metric[0] if isinstance(metric, tuple) else metric.result()
@@ -71,15 +61,7 @@ def _reduced(name: str, value: Any, shape: Any) -> tuple[Any, Any]:
 
 
 def on_host(function: Any, sent: Any) -> dict[str, Any]:
-    """Metrics that a function computes on the host, from a run's outputs.
-
-    Args:
-        function: returns metrics by name.
-        sent: its arguments, a list or a dictionary: tensors [iterations, replicas if there are several, ...].
-
-    Raises:
-        TypeError: it returns something else.
-    """
+    """Metrics that a function computes on the host, from a run's outputs."""
     with ops.device("/device:CPU:0"):
         metric_ops = function(**sent) if isinstance(sent, dict) else function(*sent)
     if not isinstance(metric_ops, Mapping):

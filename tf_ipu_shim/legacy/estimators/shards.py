@@ -16,26 +16,14 @@ _EVERY = -1  # a stage on all IPUs
 
 
 def show(shards: int) -> None:
-    """Has a program that is traced show that a replica has so many IPUs; otherwise those of its ops are counted.
-
-    Args:
-        shards: `IPURunConfig.num_shards`.
-    """
+    """Has a program that is traced show that a replica has so many IPUs; otherwise those of its ops are counted."""
     if shards > 1:
         with scopes.ipu_shard(shards - 1):
             constant_op.constant(0, name="last_shard")  # nothing needs it: the lowering looks at its mark
 
 
 def refuse_others(graph: Any, shards: int) -> None:
-    """Refuses a model on more IPUs than a replica has: fewer replicas would run than configured.
-
-    Args:
-        graph: the graph of the model.
-        shards: `IPURunConfig.num_shards`.
-
-    Raises:
-        ValueError: an op is on another IPU.
-    """
+    """Refuses a model on more IPUs than a replica has: fewer replicas would run than configured."""
     inside = [node for function in tf_graphs.functions_by_name(graph).values() for node in function.definition.node_def]
     for node in [*(operation.node_def for operation in graph.get_operations()), *inside]:
         mark = sharding_annotations.shard_of(node)
@@ -48,16 +36,7 @@ def refuse_others(graph: Any, shards: int) -> None:
 
 
 def check_pipeline(stages: Sequence[Any], mapping: Sequence[int] | None, shards: int) -> None:
-    """Refuses a pipeline that is not on all IPUs of a replica.
-
-    Args:
-        stages: its stages.
-        mapping: the IPU of each; one after another where None.
-        shards: `IPURunConfig.num_shards`.
-
-    Raises:
-        ValueError: it is on more, or on fewer.
-    """
+    """Refuses a pipeline that is not on all IPUs of a replica."""
     if mapping is not None and _EVERY in mapping:
         return
     needed = len(stages) if mapping is None else len(set(mapping))
@@ -71,16 +50,7 @@ def check_pipeline(stages: Sequence[Any], mapping: Sequence[int] | None, shards:
 
 
 def check_device(ordinal: int, replicas: int, shards: int) -> None:
-    """Refuses a device on which another number of replicas would run.
-
-    Args:
-        ordinal: the ordinal of the TensorFlow device, configured.
-        replicas: `IPURunConfig.num_replicas`.
-        shards: `IPURunConfig.num_shards`.
-
-    Raises:
-        ValueError: it has more IPUs than they need, or fewer.
-    """
+    """Refuses a device on which another number of replicas would run."""
     num_ipus = devices.get(ordinal, attach=False).num_ipus
     if num_ipus // selection.ipus_of_replica(shards, num_ipus) != replicas:
         raise ValueError(

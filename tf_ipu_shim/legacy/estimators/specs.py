@@ -84,15 +84,7 @@ def scaffold_of(spec: Any) -> Any:
 
 
 def refuse_scaffold_inside(spec: Any, graph: Any) -> None:
-    """Refuses a scaffold with operations that were made in the model function, which are part of the program.
-
-    Args:
-        spec: what the model function returned.
-        graph: the graph of the program, where it was called.
-
-    Raises:
-        ValueError: it has such operations.
-    """
+    """Refuses a scaffold with operations that were made in the model function, which are part of the program."""
     for name in ("init_op", "ready_op", "ready_for_local_init_op", "local_init_op", "summary_op", "saver"):
         if _is_inside(getattr(scaffold_of(spec), name, None), graph):
             raise ValueError(

@@ -98,13 +98,6 @@ def before_others(counter: RestCounter, hooks: list[Any], is_saved: bool, config
     checkpoints.
 
     TensorFlow's estimator lets the hook that it makes for checkpoints go before all others.
-
-    Args:
-        counter: the counter to go first.
-        hooks: the others that the estimator itself has.
-        is_saved: whether some hook writes checkpoints.
-        config: the configuration of the estimator.
-        scaffold: the scaffold of the session.
     """
     saver = []
     if not is_saved and config.is_chief and (config.save_checkpoints_secs or config.save_checkpoints_steps):

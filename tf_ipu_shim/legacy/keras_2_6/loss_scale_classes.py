@@ -17,11 +17,7 @@ from tf_ipu_shim.legacy.names import mode
 
 
 def loaded(module: Any) -> None:
-    """Changes how subclasses are made and constructed.
-
-    Args:
-        module: `mixed_precision.loss_scale_optimizer` of Keras 2.
-    """
+    """Changes how subclasses are made and constructed."""
     public = getattr(module, "BaseLossScaleOptimizer", None)
     if public is None or not mode.has_graphcore_optimizers():
         return  # Keras 3, or a script of today

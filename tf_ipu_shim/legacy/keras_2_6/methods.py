@@ -16,11 +16,7 @@ from tf_ipu_shim.legacy.names import mode
 
 
 def layers_loaded(layer: Any) -> None:
-    """Restores the removed methods of a Keras package's base class of layers.
-
-    Args:
-        layer: the class.
-    """
+    """Restores the removed methods of a Keras package's base class of layers."""
     if not mode.is_requested():
         return
     patches.replace(layer, "add_update", _with_inputs, why="`add_update(updates, inputs)` of a script's layers")
@@ -30,11 +26,7 @@ def layers_loaded(layer: Any) -> None:
 
 
 def models_loaded(module: Any) -> None:
-    """Restores the removed methods of `Sequential`.
-
-    Args:
-        module: any of Keras' modules of models.
-    """
+    """Restores the removed methods of `Sequential`."""
     sequential = vars(module).get("Sequential")
     if sequential is None or not mode.is_requested():
         return

@@ -23,15 +23,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _class(name: str, stock: Any, base: Any, make: Callable[..., Any], init: Callable[..., None]) -> type:
-    """A class that creates today's objects and accepts them as instances; a script's subclass is one of `stock`.
-
-    Args:
-        name: the name of the class.
-        stock: what Keras has today.
-        base: the class whose objects count as its own.
-        make: makes one.
-        init: the constructor of subclasses.
-    """
+    """A class that creates today's objects and accepts them as instances; a script's subclass is one of `stock`."""
     meta: Any = type(stock)
 
     class Kind(meta):  # type: ignore[misc]

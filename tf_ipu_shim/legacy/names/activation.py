@@ -18,12 +18,7 @@ HALF_NORM_CAST = mode.HALF_NORM_CAST
 
 
 def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """Returns the spec of a module that no one has under this name today, or None.
-
-    Args:
-        fullname: under which a script imports it.
-        is_for_ipus: whether the process uses IPUs or the script will.
-    """
+    """Returns the spec of a module that no one has under this name today, or None."""
     from tf_ipu_shim.legacy.names import module_finder
 
     return module_finder.find(fullname, is_for_ipus)
@@ -68,11 +63,7 @@ def ipu_loaded(fullname: str) -> None:
 
 
 def install_for_runner(tf1: bool) -> None:
-    """Switches on old names for a script under the runner, from its first line on.
-
-    Args:
-        tf1: whether `import tensorflow` is to mean TensorFlow 1.
-    """
+    """Switches on old names for a script under the runner, from its first line on."""
     from tf_ipu_shim.legacy.names.keras import one_keras
     from tf_ipu_shim.legacy.names.tensorflow import stock_aliases
 

@@ -29,9 +29,6 @@ MEANINGS = {
 def current() -> str:
     """Returns the compatibility mode that `TF_IPU_SHIM_COMPAT` asks for: a key of `MEANINGS`.
 
-    Raises:
-        UnsupportedError: the variable has a value that is not known.
-
     Example:
         >>> current()
         'graphcore'
@@ -48,9 +45,6 @@ def current() -> str:
 def is_requested() -> bool:
     """Returns whether old names keep their old meaning: the default.
 
-    Raises:
-        UnsupportedError: the variable has a value that is not known.
-
     Example:
         >>> is_requested()
         True
@@ -60,9 +54,6 @@ def is_requested() -> bool:
 
 def has_graphcore_optimizers() -> bool:
     """Returns whether `tf.keras.optimizers` has the classes of Graphcore's TensorFlow.
-
-    Raises:
-        UnsupportedError: the variable has a value that is not known.
 
     Example:
         >>> has_graphcore_optimizers()

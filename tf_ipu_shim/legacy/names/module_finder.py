@@ -32,11 +32,7 @@ def find_moved(fullname: str) -> ModuleSpec | None:
 
 
 def find_in_contrib(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """Returns the spec of a module of `tensorflow.contrib`, in a process that uses IPUs.
-
-    Raises:
-        MissingModuleError: an import statement asks for one that is not here.
-    """
+    """Returns the spec of a module of `tensorflow.contrib`, in a process that uses IPUs."""
     if not fullname.startswith(loader.NAME) or not is_for_ipus():
         return None
     moved = contrib_ipu.find(fullname) or loader.moved(fullname)

@@ -17,9 +17,6 @@ from tf_ipu_shim import keras2
 def root_of_parts(parts: Any) -> str:
     """Returns the root of the Keras package that layers or Keras tensors come from.
 
-    Args:
-        parts: a structure of them.
-
     Example:
         >>> root_of_parts([tf.keras.layers.Dense(4)]) == keras2.root()
         True
@@ -33,15 +30,7 @@ def root_of_parts(parts: Any) -> str:
 
 
 def class_over(methods: type, stock_name: str, name: str, root: str, module: str) -> Any:
-    """Returns a model class.
-
-    Args:
-        methods: the members that it adds to Keras' class.
-        stock_name: module and name of Keras' class, such as `"sequential.Sequential"`.
-        name: the name of the class.
-        root: the root of the Keras package.
-        module: the module that the class names as its own.
-    """
+    """Returns a model class."""
     place, _, kind = stock_name.partition(".")
     stock = getattr(keras2.module(f"engine.{place}", root), kind)
     return _combine(methods, stock, name, module)

@@ -17,9 +17,6 @@ def bring_to_ipu(model: Any) -> None:
     """Gives variables that were made outside the scope which this is called in their memory on its device.
 
     The variables stay the objects that layers, optimizers and checkpoints know.
-
-    Args:
-        model: a Keras model.
     """
     for variable in _variables(model):
         if tf.executing_eagerly() and tf_variables.strategy_of(variable, variable) is None:

@@ -27,13 +27,6 @@ def refuse_deleted(name: str, stock: str) -> None:
     """Refuses to make a model under an SDK that deleted its class.
 
     SDK 2.6 and newer have no such name at all; scripts of the old line run there too, as nothing else can be meant.
-
-    Args:
-        name: the name of the class.
-        stock: the class of `tf.keras` that replaced it.
-
-    Raises:
-        RuntimeError: SDK 2.2 to 2.5 is emulated.
     """
     if _DELETED_IN <= sdk.current() < _GONE_IN:
         raise RuntimeError(
@@ -43,17 +36,7 @@ def refuse_deleted(name: str, stock: str) -> None:
 
 
 def chosen_count(name: str, given_count: Any, older: Mapping[str, Any]) -> int:
-    """Returns the number of mini-batches to an update, by whichever name a script calls it.
-
-    Args:
-        name: the name of the model's class.
-        given_count: `gradient_accumulation_count`.
-        older: values by older names of it.
-
-    Raises:
-        TypeError: it is missing, or no integer.
-        ValueError: it is smaller than 1, or given twice.
-    """
+    """Returns the number of mini-batches to an update, by whichever name a script calls it."""
     given_counts = {key: value for key, value in older.items() if value is not None}
     if given_count is not None:
         given_counts["gradient_accumulation_count"] = given_count
@@ -76,28 +59,13 @@ def chosen_count(name: str, given_count: Any, older: Mapping[str, Any]) -> int:
 
 
 def remember(model: Any, **values: Any) -> None:
-    """Gives a model attributes that are no part of its layers: Keras would track lists among them.
-
-    Args:
-        model: a Keras model.
-        **values: attributes.
-    """
+    """Gives a model attributes that are no part of its layers: Keras would track lists among them."""
     for name, value in values.items():
         object.__setattr__(model, name, value)
 
 
 def refuse_keras(kwargs: Mapping[str, Any], accepted: tuple[str, ...], method: str) -> None:
-    """Refuses arguments of Keras that old models do not have.
-
-    Args:
-        kwargs: further arguments of a call.
-        accepted: those of Keras that are refused if they are set.
-        method: the method that was called.
-
-    Raises:
-        TypeError: Keras has no such argument.
-        NotImplementedError: Keras has it, and these models have not.
-    """
+    """Refuses arguments of Keras that old models do not have."""
     for key, value in kwargs.items():
         if key not in accepted:
             if method == "compile":

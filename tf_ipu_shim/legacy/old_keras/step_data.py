@@ -56,14 +56,7 @@ class StepData(IPUDataHandler):
         super().__init__(steps_per_epoch=mini_batches, replication_factor=None, **data)
 
     def set_replication_factor(self, value: int) -> None:
-        """Tells how many replicas share the data, and divides it into steps.
-
-        Args:
-            value: number of replicas.
-
-        Raises:
-            ValueError: the data is too small, no multiple of a step, or of unknown size.
-        """
+        """Tells how many replicas share the data, and divides it into steps."""
         size = self._mini_batches()
         steps = self._wanted_steps
         count = "gradient accumulation" if sdk.current() >= _GRADIENT_ACCUMULATION_COUNT_SINCE else "accumulation"
@@ -120,15 +113,7 @@ def _check_size(size: int) -> None:
 
 
 def with_targets(owner: str, x: Any) -> Any:
-    """Checks that a dataset yields elements for training and evaluation.
-
-    Args:
-        owner: name of the model's class and of the method, for messages.
-        x: a dataset, or anything else, which is not looked at.
-
-    Raises:
-        ValueError: its elements are no pairs of inputs and targets.
-    """
+    """Checks that a dataset yields elements for training and evaluation."""
     if isinstance(x, dataset_ops.DatasetV2):
         spec = x.element_spec
         if not isinstance(spec, tuple) or len(spec) not in _INPUTS_AND_TARGETS:
@@ -140,19 +125,7 @@ def with_targets(owner: str, x: Any) -> Any:
 
 
 def inputs_only(owner: str, x: Any, inputs: int) -> Any:
-    """Checks that a dataset yields elements for prediction.
-
-    Args:
-        owner: name of the model's class and of the method, for messages.
-        x: a dataset, or anything else, which is not looked at.
-        inputs: number of the model's inputs.
-
-    Returns:
-        The dataset, with the inputs as one entry.
-
-    Raises:
-        ValueError: its elements have targets, too.
-    """
+    """Checks that a dataset yields elements for prediction."""
     if not isinstance(x, dataset_ops.DatasetV2) or not isinstance(x.element_spec, tuple) or len(x.element_spec) == 1:
         return x
     if len(x.element_spec) != inputs:

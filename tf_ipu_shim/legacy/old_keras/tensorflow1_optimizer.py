@@ -33,21 +33,11 @@ class TensorFlow1Optimizer(OptimizerV2):
         self.optimizer = optimizer
 
     def apply_gradients(self, grads_and_vars: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-        """Updates the variables.
-
-        Args:
-            grads_and_vars: pairs of gradient and variable.
-            *args: arguments of Keras' method; ignored.
-            **kwargs: keyword arguments of Keras' method; ignored.
-        """
+        """Updates the variables."""
         return self.optimizer.apply_gradients(list(grads_and_vars), global_step=self.iterations)
 
     def get_config(self) -> dict[str, Any]:
-        """Refused: an optimizer of TensorFlow 1 has no configuration that could be written.
-
-        Raises:
-            NotImplementedError: always.
-        """
+        """Refused: an optimizer of TensorFlow 1 has no configuration that could be written."""
         raise NotImplementedError("An optimizer of tf.compat.v1.train has no configuration: use one of tf.keras.")
 
     def _create_all_weights(self, var_list: Sequence[Any]) -> None:
@@ -58,12 +48,6 @@ class TensorFlow1Optimizer(OptimizerV2):
 
 def keras_optimizer(optimizer: Any) -> Any:
     """Returns an optimizer in the form that Keras models accept.
-
-    Args:
-        optimizer: any value that a script passes to `compile`.
-
-    Raises:
-        ValueError: it is one that reduces over replicas or accumulates, which the model does itself.
 
     Example:
         >>> keras_optimizer("sgd")

@@ -88,16 +88,7 @@ class IPULayerReplacer:
 
 
 def replace_in_graph(package: str, inputs: Any, outputs: Any) -> tuple[Any, Any]:
-    """Returns the same graph with layers exchanged; calls of layers stay in their pipeline stages.
-
-    Args:
-        package: root of the Keras package.
-        inputs: a structure of Keras tensors.
-        outputs: a structure of Keras tensors.
-
-    Returns:
-        Inputs and outputs of the new graph, in the same structures.
-    """
+    """Returns the same graph with layers exchanged; calls of layers stay in their pipeline stages."""
     functional = keras2.module("engine.functional", package).Functional
     stock = functional(inputs, outputs)
     exchanged: dict[int, Any] = {}

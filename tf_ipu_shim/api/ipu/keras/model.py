@@ -22,17 +22,7 @@ _NO_MODEL_OF_LAYERS = (1, 3), (2, 2)
 
 
 def dispatched(cls: Any, methods: type, stock_name: str, parts: Any) -> Any:
-    """Returns the class of a new object: the variant for the Keras package of the layers.
-
-    Args:
-        cls: the class that a script calls.
-        methods: the members that it adds to Keras' class.
-        stock_name: module and name of Keras' class.
-        parts: layers or Keras tensors.
-
-    Returns:
-        `cls` itself, or the same over another package.
-    """
+    """Returns the class of a new object: the variant for the Keras package of the layers."""
     root = keras_packages.root_of_parts(parts)
     if root == package_of_class(cls) or not vars(cls).get("_ipu_generated"):
         return cls
@@ -181,11 +171,7 @@ def _is_of_layers(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def check_inputs_and_outputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Checks that a model gets its inputs and outputs.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Checks that a model gets its inputs and outputs."""
     if len(args) != 2 - sum(name in kwargs for name in ("inputs", "outputs")):
         raise ValueError(
             "Model was not provided with 'inputs' and 'outputs'. Subclassed models that define call() are not "
@@ -194,16 +180,7 @@ def check_inputs_and_outputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 
 def check_layers(layers: Sequence[Any], package: str, phrase: str) -> None:
-    """Checks that all are layers.
-
-    Args:
-        layers: the received value.
-        package: root of the Keras package.
-        phrase: the first words of an error.
-
-    Raises:
-        ValueError: one is none.
-    """
+    """Checks that all are layers."""
     kind = keras2.module("engine.base_layer", package).Layer
     for layer in layers:
         if not isinstance(layer, kind):
@@ -211,15 +188,7 @@ def check_layers(layers: Sequence[Any], package: str, phrase: str) -> None:
 
 
 def init_graph(init: Any, package: str, args: Sequence[Any], kwargs: Mapping[str, Any], replace: bool) -> None:
-    """Calls Keras' constructor of a model with inputs and outputs.
-
-    Args:
-        init: Keras' constructor.
-        package: root of the Keras package.
-        args: inputs and outputs, as far as they are not in `kwargs`.
-        kwargs: further arguments.
-        replace: whether layers are replaced.
-    """
+    """Calls Keras' constructor of a model with inputs and outputs."""
     check_inputs_and_outputs(args, kwargs)
     positional, named = list(args), dict(kwargs)
     inputs = named.pop("inputs") if "inputs" in named else positional.pop(0)
@@ -230,13 +199,7 @@ def init_graph(init: Any, package: str, args: Sequence[Any], kwargs: Mapping[str
 
 
 def remember_accumulation(model: Any, count: int, dtype: Any) -> None:
-    """Tells a model that is not pipelined how many mini-batches make an update.
-
-    Args:
-        model: the model.
-        count: their number.
-        dtype: the dtype of the summed gradients.
-    """
+    """Tells a model that is not pipelined how many mini-batches make an update."""
     remember(model, gradient_accumulation_count=count, gradient_accumulation_dtype=dtype)
     remember(model, accumulation_count=count, accumulation_dtype=dtype)
     # By name: the second argument is another one in releases that have these models.

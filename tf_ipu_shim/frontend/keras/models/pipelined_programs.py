@@ -50,13 +50,7 @@ class StagedModel:
         self.structure = structure
 
     def functions(self, infeed: Any, training: bool, finish: Callable[..., Any]) -> list[Callable[..., Any]]:
-        """Returns a function for each stage.
-
-        Args:
-            infeed: the infeed whose elements the first stage takes.
-            training: whether layers behave as in training.
-            finish: called in the last stage with inputs, targets, sample weights and the model's outputs.
-        """
+        """Returns a function for each stage."""
         aside: list[Any] = []  # structure of what only the last stage needs; its tensors go through all stages
 
         def stage(stage_index: int) -> Callable[..., Any]:

@@ -34,17 +34,6 @@ class Statistics(NamedTuple):
 def check_groups(rank: int | None, channels: int | None, channels_axis: int, groups: int, argument: str) -> int:
     """Checks the input of a normalisation, and returns the channels' axis counted from the front.
 
-    Args:
-        rank: the rank of the tensor.
-        channels: how many, or None where not known.
-        channels_axis: as given; negative counts from the back.
-        groups: how many groups the channels make.
-        argument: the tensor's name in the error.
-
-    Raises:
-        TypeError: the number of groups is none.
-        ValueError: these do not fit together.
-
     Example:
         >>> check_groups(4, 8, -1, 2, "Inputs x")
         3

@@ -91,12 +91,7 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
 
 
 def saving_objects(is_script: Callable[[str], bool], stock: Callable[..., None]) -> Callable[..., None]:
-    """Makes `np.save` accept arrays of different lengths from scripts.
-
-    Args:
-        is_script: whether the file that calls it is one.
-        stock: NumPy's own.
-    """
+    """Makes `np.save` accept arrays of different lengths from scripts."""
 
     @functools.wraps(stock)
     def save(file: Any, arr: Any, *args: Any, **kwargs: Any) -> None:

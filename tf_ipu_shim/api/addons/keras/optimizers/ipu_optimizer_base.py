@@ -172,26 +172,13 @@ def _key(var: Any) -> Any:
 
 
 def update_slot(slot: Any, value: Any) -> Any:
-    """Writes a slot in the slot's dtype, and returns the value as computed.
-
-    Args:
-        slot: the variable.
-        value: a value of the type that updates are computed in.
-    """
+    """Writes a slot in the slot's dtype, and returns the value as computed."""
     with tf.control_dependencies([slot.assign(tf.cast(value, slot.dtype), read_value=False)]):
         return tf.identity(value)
 
 
 def check_dtype(name: str, dtype: Any) -> None:
-    """Refuses types that no slot, and no arithmetic, of an optimizer can have.
-
-    Args:
-        name: the name of the argument.
-        dtype: a type; None for the variable's.
-
-    Raises:
-        TypeError: it is not a type, or one without fractions.
-    """
+    """Refuses types that no slot, and no arithmetic, of an optimizer can have."""
     if dtype is None:
         return
     try:
@@ -205,11 +192,7 @@ def check_dtype(name: str, dtype: Any) -> None:
 
 
 def check_one_precision(optimizer: IpuOptimizerBase) -> None:
-    """Refuses a second type to compute in, which an optimizer has no use for.
-
-    Raises:
-        ValueError: there is another type after the first.
-    """
+    """Refuses a second type to compute in, which an optimizer has no use for."""
     first, *dtypes = (tf.as_dtype(dtype) for dtype in optimizer.opt_dtypes)
     if any(other_dtype != first for other_dtype in dtypes):
         raise ValueError(
