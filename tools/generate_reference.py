@@ -183,14 +183,14 @@ def environment_variables() -> str:
     lines += ["", "## For the processes of a job", "", "`poprun` sets these. Set them by hand for another launcher", ""]
     lines[-2] += " ([Run on several machines](../how_to/distribute/several_machines.md))."
     lines += _variable_table(environment.JOB_VARIABLES, {})
-    lines += ["", "## Of Graphcore's SDK and TensorFlow", ""]
+    lines += ["", "## For Graphcore's SDK and TensorFlow", ""]
     others = {
         "TF_POPLAR_FLAGS": "flags of the SDK ([Options](options/options.md))",
         "POPLAR_ENGINE_OPTIONS": "engine options of Poplar in JSON ([Options](options/options.md))",
         **env.TENSORFLOW,
     }
     lines += table(["variable", "meaning"], [[f"`{name}`", what] for name, what in others.items()])
-    lines += ["", "## Which command reads which", ""]
+    lines += ["", "## By command", ""]
     by_variables: dict[tuple[str, ...], list[str]] = {}
     for name, command in cli.COMMANDS.items():
         by_variables.setdefault(tuple(command.variables), []).append(f"`{cli.PROGRAM} {name}`")

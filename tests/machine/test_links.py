@@ -136,7 +136,7 @@ def test_a_sync_of_pods():
 
 
 def test_refused_pods():
-    with pytest.raises(ValueError, match="96 IPUs are no whole number of ladders of 64"):
+    with pytest.raises(ValueError, match="96 IPUs are not a whole number of ladders of 64"):
         links.route(0, 1, 96)
     assert [links.round_up_to_ladders(n) for n in (1, 2, 5, 64, 65)] == [1, 2, 6, 64, 128]
 

@@ -148,5 +148,5 @@ class TestSelectionOrder:
             selection.shard_order(4, "SPIRAL")
         with pytest.raises(ValueError, match="on 0 IPUs"):
             selection.shard_order(0)
-        with pytest.raises(ValueError, match="4 IPUs cannot be shared out over 3 replicas"):
+        with pytest.raises(ValueError, match="4 IPUs cannot be divided among 3 replicas"):
             selection.shard_ipus((0, 1, 2, 3), replicas=3)

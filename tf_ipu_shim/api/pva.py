@@ -60,7 +60,7 @@ class OperationAnalysis:
     """Refused: libpva derives it from the debug information of Poplar's compiler."""
 
     @not_supported(
-        "is not emulated: it goes by debug information of Poplar's compiler, which does not run here. "
+        "is not emulated: it reads debug information of Poplar's compiler, which does not run here. "
         "report.compilation.programs and report.compilation.computeSets have the names of TensorFlow's ops."
     )
     def __init__(self, report: Report) -> None:

@@ -78,7 +78,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "doctor": Command(
         "tf_ipu_shim.cli.doctor",
-        "check this installation, and say what to do",
+        "check this installation, and suggest fixes",
         VARIABLES_OF_SCRIPTS,
         ("tf-ipu doctor", "tf-ipu doctor --json"),
     ),

@@ -98,7 +98,7 @@ class Property(enum.Enum):
     LOOPS_CHUNKED = "loops with feeds have functions that run several iterations"
     EMITTED = "the functions that run are written"
     COMPILABLE = "XLA can compile each op"
-    DESCRIBED = "the program tells what its runs send and wait for"
+    DESCRIBED = "the program lists the values that its runs send and receive"
     KERNEL_RESULTS = "XLA computes what TensorFlow's kernels do, also of NaN and infinity"
     NOT_REASSOCIATED = "XLA keeps the order of float arithmetic"
     SLICE_UPDATES_CORRECT = "launches with slice updates that XLA miscompiles are not fused"

@@ -145,7 +145,8 @@ def _check(num_ipus: int, *positions: int) -> None:
         raise ValueError(f"A ladder cannot be built from {num_ipus} IPUs: each rung has two. Give an even number.")
     if num_ipus > IPUS_OF_LADDER and num_ipus % IPUS_OF_LADDER:
         raise ValueError(
-            f"{num_ipus} IPUs are no whole number of ladders of {IPUS_OF_LADDER}. Give a multiple of {IPUS_OF_LADDER}."
+            f"{num_ipus} IPUs are not a whole number of ladders of {IPUS_OF_LADDER}. "
+            f"Give a multiple of {IPUS_OF_LADDER}."
         )
     for position in positions:
         if not 0 <= position < num_ipus:

@@ -58,7 +58,7 @@ def shard_ipus(
     """
     if replicas < 1 or len(ipus) % replicas:
         raise ValueError(
-            f"{len(ipus)} IPUs cannot be shared out over {replicas} replicas evenly. Choose a divisor of the number of "
+            f"{len(ipus)} IPUs cannot be divided among {replicas} replicas evenly. Choose a divisor of the number of "
             "IPUs."
         )
     shards = len(ipus) // replicas

@@ -49,8 +49,8 @@ def read_profile(path: str | pathlib.Path) -> Profile:
             connection.close()
     except sqlite3.DatabaseError as error:
         raise ValueError(
-            f"{file} is no profile that tf_ipu_shim wrote: {error}. Files of Poplar's own profiler are not read. Pass "
-            "a profile that tf_ipu_shim wrote."
+            f"{file} is not a profile that tf_ipu_shim wrote: {error}. Files of Poplar's own profiler are not read. "
+            "Pass a profile that tf_ipu_shim wrote."
         ) from error
     return Profile(**parts)
 

@@ -134,7 +134,7 @@ def _unreadable(path: str, reason: str) -> Exception:
     error: Exception = errors.InvalidArgumentError(
         None,
         None,
-        f"{path!r} is no application that can be run here: {reason}. Compile it again with "
+        f"{path!r} is not an application that can run here: {reason}. Compile it again with "
         "experimental_application_compile_op; executables of real IPUs cannot run on simulated ones.",
     )
     return error

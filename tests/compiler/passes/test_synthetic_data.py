@@ -213,5 +213,5 @@ def test_what_cannot_be_made_up_is_refused(monkeypatch):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--synthetic_data_categories=infeed --synthetic_data_initializer=1")
     from tf_ipu_shim.compiler.passes import synthetic_data
 
-    with pytest.raises(errors.UnsupportedError, match="dtype complex64 can be made up for signal"):
+    with pytest.raises(errors.UnsupportedError, match="dtype complex64 can be created for signal"):
         synthetic_data.synthesize("1", tf.complex64, [2], "signal")

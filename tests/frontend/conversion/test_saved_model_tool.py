@@ -310,7 +310,7 @@ def test_gelus_that_are_none(converted, tmp_path, changed, message):
         ({"input_saved_model_tags": "other"}, RuntimeError, "associated with tags 'other'"),
         ({"batch_per_step": "1"}, TypeError, "batch_per_step should be an integer"),
         ({"excluded_nodes": "x"}, TypeError, "excluded_nodes should be a list"),
-        ({"excluded_nodes": ["("]}, ValueError, r"'\(', which is no regular expression"),
+        ({"excluded_nodes": ["("]}, ValueError, r"'\(', which is not a regular expression"),
         ({"ipu_placement": 1}, ValueError, "ipu_placement should be True or False"),
         ({"merge_subgraphs": None}, ValueError, "merge_subgraphs should be True or False"),
         ({"manual_sharding": {}}, TypeError, "manual_sharding should be a list of lists"),
@@ -448,7 +448,7 @@ def test_command_line(ipus, model, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("text", ["no", "[1]", "[['a'], 'b']", "[[1]]"])
 def test_lists_that_are_none(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="is no list of lists of strings"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a list of lists of strings"):
         saved_model_tool.saved_model_cli.list_of_lists_str(text)
 
 

@@ -101,10 +101,10 @@ def _problems(arguments: argparse.Namespace) -> Iterator[str]:
         if value is not None and value.lower() not in _YES + _NO:
             yield f"--{name} must be yes or no, not {value!r}."
     if not arguments.command:
-        yield "no command is given. Write it behind the options: poprun --num-replicas 2 python3 train.py"
+        yield "no command is given. Write it after the options: poprun --num-replicas 2 python3 train.py"
     program = instance_command(arguments)
     if shutil.which(program[0]) is None:
-        yield f"there is no command {program[0]!r}. Write a script or a program behind the options."
+        yield f"there is no command {program[0]!r}. Write a script or a program after the options."
     yield from _host_problems(arguments)
     if arguments.only_output_from_instance not in (None, *range(count)):
         yield f"--only-output-from-instance must be from 0 to {count - 1}."

@@ -59,7 +59,7 @@ def _refuse_empty(node: Node, described: str) -> None:
                 None,
                 f"{described}: Detected an input tensor to an outfeed queue with a dimension of size 0: its "
                 f"shape is {[dimension.size for dimension in shape.dim]}; expected at least one element. "
-                "Leave it out of what is enqueued.",
+                "Do not enqueue it.",
             )
 
 

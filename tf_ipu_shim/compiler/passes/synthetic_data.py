@@ -40,7 +40,7 @@ def synthesize(initializer: str, kind: dtypes.DType, shape: Any, name: str) -> A
     kind = dtypes.as_dtype(kind)
     if not (kind in _MAXIMUM or kind.is_integer or kind.is_bool):
         raise errors.UnsupportedError(
-            f"No data of dtype {kind.name} can be made up for {name}. Leave its category out of "
+            f"No synthetic data of dtype {kind.name} can be created for {name}. Leave its category out of "
             "--synthetic_data_categories, or feed numbers."
         )
     if initializer in ("uniform", "random", "normal"):
@@ -144,8 +144,8 @@ def _contents(node: Node) -> tuple[list[dtypes.DType], list[tensor_shape.TensorS
     shapes = [tensor_shape.TensorShape(shape) for shape in node.proto.attr["output_shapes"].list.shape]
     if len(shapes) != len(element_types) or not all(shape.is_fully_defined() for shape in shapes):
         raise errors.UnsupportedError(
-            f"No data can be made up for {node.name}: the shapes {[str(shape) for shape in shapes]} are not fully "
-            f"defined. Leave {_CATEGORIES[node.op]} out of --synthetic_data_categories, or give the program static "
-            "shapes."
+            f"No synthetic data can be created for {node.name}: the shapes {[str(shape) for shape in shapes]} are not "
+            f"fully defined. Leave {_CATEGORIES[node.op]} out of --synthetic_data_categories, or give the program "
+            "static shapes."
         )
     return element_types, shapes

@@ -182,7 +182,7 @@ class Placer:
             cure = f"Select more IPUs with IPUConfig.auto_select_ipus, or {cure}"
             if devices.configured() is None:
                 cure = (
-                    "No IPU system is configured, so that there is one IPU: call configure_ipu_system() of the "
+                    "No IPU system is configured, so there is only one IPU: call configure_ipu_system() of the "
                     "IPUConfig before the program runs."
                 )
             line = self._line_of(function, node.name)

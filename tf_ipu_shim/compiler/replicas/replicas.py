@@ -259,7 +259,7 @@ def _group_size(proto: node_def_pb2.NodeDef, count: int) -> int:
         size = proto.attr["replication_factor"].i
         message = (
             f"{proto.name} is made for a replication_factor of {size}, but the program runs as {count} replica"
-            f"{'s' if count > 1 else ''}; expected their number or a divisor of it. Hand in the number of IPUs divided "
+            f"{'s' if count > 1 else ''}; expected their number or a divisor of it. Pass the number of IPUs divided "
             "by the number of shards, or the size of groups of replicas."
         )
     else:

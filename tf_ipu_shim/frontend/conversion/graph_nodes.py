@@ -109,7 +109,7 @@ def check_patterns(patterns: Any, argument: str, error: type[Exception] = ValueE
         try:
             re.compile(pattern)
         except (re.error, TypeError) as wrong:
-            raise error(f"{argument} holds {pattern!r}, which is no regular expression: {wrong}.") from wrong
+            raise error(f"{argument} holds {pattern!r}, which is not a regular expression: {wrong}.") from wrong
     return patterns
 
 

@@ -43,7 +43,7 @@ def TransformGraph(  # noqa: N802  # TensorFlow's name
         match = _CALL.match(transform_call)
         if match is None:
             raise ValueError(
-                f"{transform_call!r} is no transform: expected a name, and its arguments in brackets. "
+                f"{transform_call!r} is not a transform; expected a name, and its arguments in brackets. "
                 "Write NAME(argument=value)."
             )
         name, options = match.group(1), _parse_options(match.group(2) or "", transform_call)
@@ -62,7 +62,7 @@ def _parse_options(arguments: str, transform: str) -> list[tuple[str, str]]:
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(
-                f"{transform!r}: {part!r} is no argument, which would be name=value. Write it as name=value."
+                f"{transform!r}: {part!r} is not an argument of the form name=value. Write it as name=value."
             )
         pairs.append((key.strip(), value.strip().strip("\"'")))
     return pairs

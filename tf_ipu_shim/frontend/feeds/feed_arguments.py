@@ -159,5 +159,5 @@ def check_not_empty(shapes: Iterable[Any], label: str) -> None:
                 None,
                 None,
                 f"Detected an input tensor to an {label} queue with a dimension of size 0: its shape is "
-                f"{shape}; expected at least one element. Leave it out of what is fed.",
+                f"{shape}; expected at least one element. Do not feed it.",
             )

@@ -177,7 +177,7 @@ def check_directory(export_dir: Any, purge: bool) -> str:
     if os.path.isdir(directory) and os.listdir(directory) and not purge:
         raise ValueError(
             f'Directory "{directory}" is not empty. Please specify an empty or a new directory, or '
-            "purge_export_dir=True to delete what is in it."
+            "purge_export_dir=True to delete its contents."
         )
     if os.path.exists(directory) and not os.path.isdir(directory):
         raise ValueError(f'"{directory}" is a file; expected a directory. Please specify an empty or a new directory.')

@@ -100,7 +100,7 @@ def _declared_specs(step: StepSignature) -> list[Any]:
     if signature is None:
         if not isinstance(step.function, def_function.Function):
             raise ValueError(
-                f"`input_signature` deduction from given `{step.label}` is not possible: it is no tf.function. Give "
+                f"`input_signature` deduction from given `{step.label}` is not possible: it is not a tf.function. Give "
                 f"`{step.argument}`, or decorate it with @tf.function(input_signature=...)."
             )
         if step.function.input_signature is None:

@@ -11,7 +11,7 @@ _DEVICE = re.compile(r"(?:^|/)(?:device:)?IPU:(\d+)$", re.IGNORECASE)
 
 
 class SyntheticDataCategory(enum.IntEnum):
-    """The kinds of data that `TF_POPLAR_FLAGS` can have made up.
+    """The kinds of data for which `TF_POPLAR_FLAGS` can select synthetic data.
 
     Source: `tensorflow.python.ipu.utils` (SDK 2.1 and newer).
 

@@ -133,7 +133,7 @@ class TensorFile:
             raise
         except (StopIteration, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"{self._filename} is no file of exported tensors: {error or 'it is empty'}. Pass a file that "
+                f"{self._filename} is not a file of exported tensors: {error or 'it is empty'}. Pass a file that "
                 "export_dataset_to_file or export_inputs_to_file wrote."
             ) from error
 

@@ -23,7 +23,7 @@ def _content(path: str) -> str:
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(file, encoding="utf-8") as opened:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", path)
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
         content = opened.read(_MOST_CHARACTERS + 1)
     if len(content) > _MOST_CHARACTERS:
         raise OSError(errno.EFBIG, f"it has more than {_MOST_CHARACTERS} characters", path)

@@ -61,10 +61,10 @@ class PoplarFlags:
     )
     use_synthetic_data: bool = _flag(
         False,
-        "Make up all data on the IPU: nothing is moved from or to the host.",
+        "Use synthetic data on the IPU: nothing is moved from or to the host.",
         recompiles=True,
         effect=RESULTS,
-        why="programs take no feeds, seeds and host embeddings, but data that are made up, and send none to outfeeds: "
+        why="programs read synthetic data instead of feeds, seeds and host embeddings, and send none to outfeeds: "
         "Keras' metrics and predictions are zeros",
     )
     synthetic_data_categories: frozenset[str] = _flag(
@@ -112,7 +112,7 @@ class PoplarFlags:
     )
     max_infeed_threads: int = _flag(
         -1,
-        "Threads that feed infeed queues; -1 is no limit.",
+        "Threads that feed infeed queues; -1 means no limit.",
         unit="threads",
         why="an infeed has one thread",
     )
@@ -210,7 +210,7 @@ class PoplarFlags:
     """Retired flags that were given; not a flag itself."""
 
     def is_synthetic(self, category: str) -> bool:
-        """Returns whether data of this kind is made up on the IPU, so that none is moved.
+        """Returns whether data of this kind is synthetic: created on the IPU, so that none is moved.
 
         Example:
             >>> parse("--synthetic_data_categories=infeed").is_synthetic("outfeed")

@@ -69,7 +69,7 @@ def current() -> Instance:
     total = _number(TOTAL_REPLICAS, current_job.size)
     if total % current_job.size:
         raise ValueError(
-            f"{total} replicas cannot be shared out evenly over {current_job.size} instances: the number of "
+            f"{total} replicas cannot be divided evenly among {current_job.size} instances: the number of "
             "replicas must be "
             "a multiple of the number of instances. Change one of them."
         )

@@ -222,7 +222,7 @@ class IpuGraphConverter:
     def call_converter(self) -> None:
         """Converts the model that `convert` has read."""
         if self._frozen is None:
-            raise RuntimeError("There is no model yet: it must be read first. Call convert(), which reads it.")
+            raise RuntimeError("The model has not been read yet. Call convert(), which reads it.")
         graph_def, signature_def = self._pipeline.ApplyConverters(self._frozen.graph_def, self._frozen.signature_def)
         self._frozen = frozen_graph.FrozenGraph(graph_def, signature_def, self._frozen.initializers)
 

@@ -134,7 +134,7 @@ def json_dict(strs: str) -> dict[str, Any]:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{strs!r} is no JSON: {error}") from error
     if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"{strs!r} is no JSON object.")
+        raise argparse.ArgumentTypeError(f"{strs!r} is not a JSON object.")
     return value
 
 
@@ -153,11 +153,11 @@ def list_of_lists_str(strs: str) -> list[list[str]]:
     try:
         value = ast.literal_eval(strs)
     except (ValueError, SyntaxError) as error:
-        raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings: {error}") from error
+        raise argparse.ArgumentTypeError(f"{strs!r} is not a list of lists of strings: {error}") from error
     if not isinstance(value, list) or not all(isinstance(inner, list) for inner in value):
-        raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings.")
+        raise argparse.ArgumentTypeError(f"{strs!r} is not a list of lists of strings.")
     if not all(isinstance(pattern, str) for inner in value for pattern in inner):
-        raise argparse.ArgumentTypeError(f"{strs!r} is no list of lists of strings.")
+        raise argparse.ArgumentTypeError(f"{strs!r} is not a list of lists of strings.")
     return value
 
 

@@ -263,7 +263,7 @@ class HostEmbedding:
             clip_indices: whether to move indices into the table's range.
 
         Returns:
-            Shape [*indices.shape, encoding]. If `TF_POPLAR_FLAGS` makes host embeddings synthetic, rows are made up
+            Shape [*indices.shape, encoding]. If `TF_POPLAR_FLAGS` makes host embeddings synthetic, so are the rows
             on the IPU, and gradients do not reach the table.
         """
         if isinstance(count, bool):

@@ -93,7 +93,7 @@ def absence(path: str) -> str:
         True
     """
     module, _, name = path.rpartition(".")
-    start = f"{NAME}.{path}: tensorflow.contrib is gone from TensorFlow, and "
+    start = f"{NAME}.{path}: TensorFlow no longer has tensorflow.contrib, and "
     if (path in SLIM or module in SLIM) and not _is_installed("tf_slim"):
         return f"{start}its layers and slim are a separate package: pip install tf_slim"
     place = places(module).get(name, "").partition(".")[0]
