@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow.compat.v2 as tf
-
 from tf_ipu_shim import keras2
+from tf_ipu_shim.frontend.pipelines.options import recomputation_checkpoint
 
 
 class RecomputationCheckpoint(keras2.public_module().layers.Layer):  # type: ignore[misc]
     """Returns its inputs: a checkpoint of a pipeline stage whose activations are recomputed.
 
-    It divides the memory a stage needs, not its values; what runs is the same here with and without it.
+    Its inputs are kept for the backward pass, which recomputes the stage in parts. That takes less memory, and gives
+    the same values.
 
     Source: `ipu_tensorflow_addons.keras.layers.RecomputationCheckpoint`.
 
@@ -31,7 +31,7 @@ class RecomputationCheckpoint(keras2.public_module().layers.Layer):  # type: ign
         Returns:
             The same structure.
         """
-        return tf.nest.map_structure(tf.identity, inputs)
+        return recomputation_checkpoint(inputs)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
