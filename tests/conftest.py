@@ -246,7 +246,7 @@ def logged(own_environment, monkeypatch):
 
 
 @pytest.fixture(params=["xla", "kernels"])
-def way(request, own_environment, monkeypatch):
-    """Runs a test in both ways to run a program."""
+def execution_mode(request, own_environment, monkeypatch):
+    """Runs a test in each execution mode."""
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     return request.param

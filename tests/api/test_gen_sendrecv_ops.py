@@ -56,9 +56,11 @@ def test_arguments():
     )
 
 
-@pytest.mark.parametrize(("dtype", "way"), [(np.float16, "xla"), (np.float32, "kernels"), (np.int32, "auto")])
-def test_what_is_sent_between_products_and_what_is_returned(monkeypatch, dtype, way):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+@pytest.mark.parametrize(
+    ("dtype", "execution_mode"), [(np.float16, "xla"), (np.float32, "kernels"), (np.int32, "auto")]
+)
+def test_what_is_sent_between_products_and_what_is_returned(monkeypatch, dtype, execution_mode):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(dtype, [2, 2])
 

@@ -1,4 +1,4 @@
-"""How a program runs where nobody says: what it computes is counted, and the way follows from that."""
+"""How a program runs where nobody says: what it computes is counted, and the mode follows from that."""
 
 import contextlib
 import functools
@@ -306,17 +306,17 @@ def many_small(x, _):
     return x
 
 
-@pytest.mark.parametrize(("model", "way"), [(convolution, execution_mode.KERNELS), (many_small, execution_mode.XLA)])
-def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
+@pytest.mark.parametrize(("model", "mode"), [(convolution, execution_mode.KERNELS), (many_small, execution_mode.XLA)])
+def test_the_report_says_how_and_why(ipus, monkeypatch, model, mode):
     as_on(monkeypatch, "2.15.1")
     inputs = floats(4, 32, 32, 8), floats(3, 3, 8, 16)
     results = {}
-    for asked in execution_mode.WAYS:
+    for asked in execution_mode.MODES:
         monkeypatch.setenv(execution_mode.ENVIRONMENT_VARIABLE, asked)
         ipus()
         (results[asked],) = run(model, *inputs)
         (device,) = tf_ipu_shim.memory_report().devices
-        assert device.programs[-1].mode == (way if asked == execution_mode.AUTO else asked)
+        assert device.programs[-1].mode == (mode if asked == execution_mode.AUTO else asked)
         if asked == execution_mode.AUTO:
             assert "estimated" in device.programs[-1].mode_reason
             assert "by XLA, " in tf_ipu_shim.memory_report().to_text(verbose=True).replace("\n   ", "")
@@ -324,7 +324,7 @@ def test_the_report_says_how_and_why(ipus, monkeypatch, model, way):
         results[execution_mode.AUTO], results[execution_mode.XLA], results[execution_mode.KERNELS]
     ):
         np.testing.assert_allclose(xla, kernels, rtol=1e-3, atol=1e-3)
-        np.testing.assert_array_equal(ours, xla if way == execution_mode.XLA else kernels)
+        np.testing.assert_array_equal(ours, xla if mode == execution_mode.XLA else kernels)
 
 
 def test_nothing_said_is_auto(ipus, monkeypatch):
@@ -346,7 +346,7 @@ def test_without_a_memory_plan_the_choice_is_the_same(ipus, monkeypatch):
 
 def test_counters_are_the_same_in_all_ways(ipus, monkeypatch):
     found = []
-    for asked in execution_mode.WAYS:
+    for asked in execution_mode.MODES:
         monkeypatch.setenv(execution_mode.ENVIRONMENT_VARIABLE, asked)
         ipus()
         library = plugin.load()

@@ -221,7 +221,7 @@ def translation(parts, memory, inputs, words):
 
 
 @pytest.mark.slow
-def test_on_ipus_as_on_the_cpu(way):
+def test_on_ipus_as_on_the_cpu(execution_mode):
     harness.configure()
     words = np.array([1, 2, 3], np.int32)
     harness.check_session(translation, [MEMORY, INPUTS, words])

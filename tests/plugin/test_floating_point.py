@@ -223,7 +223,7 @@ def test_nan_on_overflow_is_an_invalid_operation():
 # Without the option a float16 overflow gives the largest number, in each way that an op runs
 
 
-def test_halves_are_clipped(way):
+def test_halves_are_clipped(execution_mode):
     configure(1)
     big = np.array([10000.0, -10000.0, 3.0, NAN], np.float16)
 
@@ -260,7 +260,7 @@ def test_halves_are_clipped(way):
         np.testing.assert_array_equal(result, np.array(wanted, result.dtype))
 
 
-def test_a_half_divided_by_zero_is_no_number(way):
+def test_a_half_divided_by_zero_is_no_number(execution_mode):
     """A division of float16 is one of float32, whose infinity is no float16."""
     configure(1)
     x, y = np.array([8.0, -8.0, 0.0, 60000.0, 8.0], np.float16), np.array([0.0, 2.0, 0.0, 0.5, -0.0], np.float16)
@@ -290,7 +290,7 @@ def test_ops_of_their_own_clip_halves(own_environment):
     assert np.isnan(quotient).all()
 
 
-def test_the_ipu_model_computes_on_the_host(environment, way):
+def test_the_ipu_model_computes_on_the_host(environment, execution_mode):
     """float16 that overflows is infinite there, in programs and in ops of their own."""
     environment(flags="--use_ipu_model", ipus=1)
     (result,) = run(tf.multiply, [10000.0], [-10000.0], dtype=np.float16)

@@ -77,9 +77,9 @@ def test_results_of_bad_input_do_not_depend_on_the_mode(monkeypatch, what, indic
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
-@pytest.mark.parametrize("way", ["kernels", "xla"])
+@pytest.mark.parametrize("execution_mode", ["kernels", "xla"])
 @pytest.mark.parametrize("kind", [tf.float16, tf.bfloat16], ids=lambda kind: kind.name)
-def test_halves_are_added_up_in_float32(monkeypatch, way, kind):
+def test_halves_are_added_up_in_float32(monkeypatch, execution_mode, kind):
     """The mean of numbers whose sum is out of range, and sums of numbers that a sum of halves loses."""
 
     def reductions(x):
@@ -89,7 +89,7 @@ def test_halves_are_added_up_in_float32(monkeypatch, way, kind):
         product = tf.matmul(eighths, tf.transpose(x[:1]))[:, 0]
         return tf.stack([mean, tf.reduce_sum(eighths, 1), bias, product, tf.reduce_prod(x, 1)]) + 0.0
 
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
     configure(1)
     with tf.Graph().as_default(), v1.Session() as session:
         fed = v1.placeholder(kind, [2, 8192])

@@ -108,10 +108,10 @@ def test_numpys_memory_is_copied():
         np.testing.assert_array_equal(session.run(variable.read_value()), VALUE)
 
 
-@pytest.mark.parametrize("way", ["kernels", "xla"])
-def test_elements_of_an_infeed_are_left_as_they_are(monkeypatch, way):
+@pytest.mark.parametrize("execution_mode", ["kernels", "xla"])
+def test_elements_of_an_infeed_are_left_as_they_are(monkeypatch, execution_mode):
     """One tensor is every element of this dataset, which a program's ops would write into."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
     with tf.Graph().as_default(), v1.Session() as session:
         dataset = tf.data.Dataset.from_tensors(tf.constant(VALUE)).repeat()
         infeed = ipu_infeed_queue.IPUInfeedQueue(dataset)

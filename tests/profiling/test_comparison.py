@@ -34,7 +34,7 @@ def profile(ops, times=4, name="train", options=None, variable="kernel"):
     plan = MemoryPlan(program=name, device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, block, CHIP),))
     timeline = timeline_of({0: block}, CHIP, 1)
     lines = {"a": "model.py:1", "b": "model.py:2", "c": "model.py:2"}
-    facts = {"sdk": "3.4", "way": "xla"}
+    facts = {"sdk": "3.4", "execution_mode": "xla"}
     return collect.make_profile(plan, {0: block}, timeline, CHIP, 1, 1, lines.get, options or {}, facts)
 
 

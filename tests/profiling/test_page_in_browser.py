@@ -99,7 +99,7 @@ def profile(steps=40, tensor=4000, savings=()):
         plans.append(plan_of(ipu, block, CHIP))
     ipus, helps = tuple(plans), tuple(savings)
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=ipus, savings=helps)
-    facts = {"sdk": "3.4", "way": "xla"}
+    facts = {"sdk": "3.4", "execution_mode": "xla"}
     return collect.make_profile(plan, blocks, timeline_of(blocks, CHIP, 1), CHIP, 1, 2, {}.get, {}, facts)
 
 
@@ -172,7 +172,7 @@ def test_a_pipeline_slot_by_slot(tmp_path, size):
         blocks[ipu] = block
         plans.append(plan_of(ipu, block, CHIP))
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=tuple(plans))
-    facts = {"sdk": "3.4", "way": "xla", "stages": [[1], [0]]}  # the second IPU has the first stage
+    facts = {"sdk": "3.4", "execution_mode": "xla", "stages": [[1], [0]]}  # the second IPU has the first stage
     made = collect.make_profile(plan, blocks, timeline_of(blocks, CHIP, 2), CHIP, 2, 1, {}.get, {}, facts)
     found = looked_at(tmp_path, page.render_page(made), PIPELINE, size)
     assert found["wide"] <= 0 and "expected between" in found["text"]

@@ -208,7 +208,7 @@ def test_facts_name_the_way_it_runs(profiles, session):
         y = tf.square(x)
     session.run(y, {x: X})
     (profile,) = profiles()
-    assert next(json.loads(row.value) for row in profile.facts if row.name == "way") == "kernels"
+    assert next(json.loads(row.value) for row in profile.facts if row.name == "execution_mode") == "kernels"
 
 
 @pytest.mark.filterwarnings("error::tf_ipu_shim.errors.AccountingFaultWarning")

@@ -31,7 +31,7 @@ def profile(name="a"):
     block.run("loop", (), (), (body,), True, SyncPoint(0, 4, (0,)))
     plan = MemoryPlan(program=name, device="/device:IPU:0", chip=CHIP.title, ipus=(plan_of(0, block, CHIP),))
     timeline = timeline_of({0: block}, CHIP, 1)
-    facts = {"sdk": "3.4", "way": "xla"}
+    facts = {"sdk": "3.4", "execution_mode": "xla"}
     return collect.make_profile(plan, {0: block}, timeline, CHIP, 1, 1, {}.get, {}, facts)
 
 
@@ -185,7 +185,7 @@ def test_trace_has_an_arrow_for_each_copy_between_ipus():
     blocks[1].run("sent", (), (blocks[1].add(Value(4000, "sent", "exchange")),), work=sent)
     plans = tuple(plan_of(ipu, block, CHIP) for ipu, block in blocks.items())
     plan = MemoryPlan(program="a", device="/device:IPU:0", chip=CHIP.title, ipus=plans)
-    facts = {"sdk": "3.4", "way": "xla"}
+    facts = {"sdk": "3.4", "execution_mode": "xla"}
     made = collect.make_profile(plan, blocks, timeline_of(blocks, CHIP, 2), CHIP, 2, 1, {}.get, {}, facts)
     events = trace.make_trace(made)["traceEvents"]
     begins = [event for event in events if event["ph"] == "s"]

@@ -38,7 +38,7 @@ def profile():
     plan = MemoryPlan(program="train/step", device="/device:IPU:0", chip=CHIP.title, ipus=plans)
     timeline = timeline_of(blocks, CHIP, 2)
     lines = {"a": "train.py:3, in <module>"}
-    facts = {"sdk": "3.4", "way": "xla"}
+    facts = {"sdk": "3.4", "execution_mode": "xla"}
     return collect.make_profile(plan, blocks, timeline, CHIP, 2, 1, lines.get, {}, facts)
 
 

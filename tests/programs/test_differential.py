@@ -8,8 +8,6 @@ from hypothesis import given
 from random_graphs import NUM_IPUS, descriptions, eager_model_of, examples, model_of
 from slow_cases import slowly
 
-from tf_ipu_shim.machine.environment import execution_mode
-
 pytestmark = pytest.mark.one_version
 
 
@@ -20,26 +18,26 @@ def four_ipus(ipus):
 
 @examples(2)
 @given(descriptions())
-def test_sessions(way, description):
+def test_sessions(execution_mode, description):
     check_session(model_of(description), description.inputs(), steps=1 + description.seed % 3)
 
 
 @examples(2)
 @given(descriptions(size=10))
-def test_compile_in_functions(way, description):
+def test_compile_in_functions(execution_mode, description):
     check_function(eager_model_of(description), description.inputs(), steps=1 + description.seed % 2)
 
 
-@pytest.mark.parametrize("way", ["xla", slowly("kernels")], indirect=True)
+@pytest.mark.parametrize("execution_mode", ["xla", slowly("kernels")], indirect=True)
 @examples(2)
 @given(descriptions(size=10))
-def test_jit_compiled_functions(way, description):
+def test_jit_compiled_functions(execution_mode, description):
     check_function(eager_model_of(description), description.inputs(), steps=1 + description.seed % 2, mode="jit")
 
 
 @pytest.mark.parametrize("check", [check_session, check_function])
 def test_roundings_of_nothing_are_those_of_stock_xla(monkeypatch, check):
-    monkeypatch.setenv(execution_mode.ENVIRONMENT_VARIABLE, execution_mode.XLA)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "xla")
 
     def model(parts, x):
         return tf.reduce_sum(tf.nn.softmax(x), 1) - 1.0

@@ -64,14 +64,14 @@ def test_numbers_follow_from_the_seed():
 
 
 @pytest.mark.parametrize("value", [np.arange(12).reshape(6, 2), 3.5, np.zeros([0, 3]), np.ones([4], bool)], ids=str)
-def test_a_shuffle_keeps_rows(way, value):
+def test_a_shuffle_keeps_rows(execution_mode, value):
     with ipu.ipu_strategy.IPUStrategyV1().scope():
         shuffled = tf.function(tf.random.shuffle, jit_compile=True)(tf.constant(value)).numpy()
     assert shuffled.shape == np.shape(value)
     np.testing.assert_array_equal(np.sort(shuffled, 0) if shuffled.ndim else shuffled, value)
 
 
-def test_every_order_of_a_shuffle_is_as_likely(way):
+def test_every_order_of_a_shuffle_is_as_likely(execution_mode):
     utils.reset_ipu_seed(11)
     draws = 2400
 

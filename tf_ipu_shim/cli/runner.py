@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True, 
 def _add_execution_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--execution",
-        choices=execution_mode.WAYS,
+        choices=execution_mode.MODES,
         metavar="MODE",
         help="execution mode of programs: XLA (xla), TensorFlow's kernels (kernels), or the faster (auto, default) "
         "[env: TF_IPU_SHIM_EXECUTION_MODE]",

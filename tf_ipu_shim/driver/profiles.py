@@ -121,7 +121,7 @@ def _profile(
             "op": request.name,
             "function": request.function,
             "is_model": device.on_model,
-            "way": plan.mode,
+            "execution_mode": plan.mode,
             "stages": _stages(request, program, len(plan.ipus)),
         },
     )

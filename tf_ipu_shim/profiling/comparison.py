@@ -73,7 +73,7 @@ _COMPARED = {
     "replicas": "replicas",
     "tiles_per_ipu": "tiles of an IPU",
     "sdk": "SDK",
-    "way": "runs on the host by",
+    "execution_mode": "runs on the host by",
 }
 """Facts that are compared, in words."""
 

@@ -11,7 +11,7 @@ const MEANS = {weight:"variables that are trained", optimizer_state:"variables t
   temporary:"all else, for as long as it is wanted", compute:"tiles work on what they have", sync:"tiles or IPUs wait for each other",
   links:"over IPU-Links and gateways", host:"copies from and to the host"};
 const share = part => part && part < .001 ? "less than 0.1\u00a0%" : (100 * part).toFixed(1) + "\u00a0%";
-const way = name => name === "xla" ? "XLA" : name;
+const modeTitle = name => name === "xla" ? "XLA" : name;
 const number = n => Math.round(n).toLocaleString("en");
 const bytes = n => { const units = ["B","KiB","MiB","GiB"]; let at = 0;
   while (n >= 1024 && at < 3) { n /= 1024; at++ } return (at ? n.toFixed(n < 10 ? 2 : 1) : n) + " " + units[at] };

@@ -51,9 +51,9 @@ def test_what_is_no_function(inputs):
         FunctionGraph("f", {}, [op("a", "Neg", *inputs), op("b", "Neg", "a:y:0")], [], ["b"])
 
 
-@pytest.mark.parametrize("way", ["xla", "kernels"])
-def test_what_waits_for_an_argument_waits_for_nothing(own_environment, monkeypatch, way):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+@pytest.mark.parametrize("execution_mode", ["xla", "kernels"])
+def test_what_waits_for_an_argument_waits_for_nothing(own_environment, monkeypatch, execution_mode):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
     configure()
 
     @tf.function

@@ -149,8 +149,8 @@ def test_two_ipus_against_the_cpu():
     check_function(sharded, [ROWS], steps=2)
 
 
-def figures(monkeypatch, way, model, inputs, ipus):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+def figures(monkeypatch, execution_mode, model, inputs, ipus):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
     configure(ipus)
     library = plugin.load()
     library.reset_counters(0)

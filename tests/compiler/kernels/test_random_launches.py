@@ -60,13 +60,13 @@ def assert_as_stock_xla(program, *arguments):
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_numbers_are_those_of_stock_xla(ipus, way, program):
+def test_numbers_are_those_of_stock_xla(ipus, execution_mode, program):
     ipus(1)
     assert_as_stock_xla(program)
 
 
 @pytest.mark.parametrize("seed", [[5, 7], [-5, 7]], ids=str)
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
-def test_numbers_of_computed_seeds(ipus, way, sampler, seed):
+def test_numbers_of_computed_seeds(ipus, execution_mode, sampler, seed):
     ipus(1)
     assert_as_stock_xla(sampler, tf.constant(seed))

@@ -158,7 +158,7 @@ def in_chunks(monkeypatch):
     [(form, tf.int32) for form in (ranged, ranged_from, while_less, while_both, capped, by_twos)]
     + [(form, tf.int64) for form in (ranged_from, while_less)],
 )
-def test_every_length(ipus, way, in_chunks, form, kind):
+def test_every_length(ipus, execution_mode, in_chunks, form, kind):
     ipus(1)
     on_ipu, before = OnIpu(form), plugin.load().programs_lowered(0)
     for begin, end in [(0, 5), (0, 0), (0, 1), (0, -4), (-3, 2), (1, 65), (0, 64), (2, 70)]:
@@ -167,10 +167,10 @@ def test_every_length(ipus, way, in_chunks, form, kind):
         np.testing.assert_allclose(result, expected, rtol=1e-5)
         np.testing.assert_allclose(on_ipu.sent, sent, rtol=1e-5)
     assert plugin.load().programs_lowered(0) == before + 1
-    assert any(in_chunks) == (way == "xla" and form is not by_twos)
+    assert any(in_chunks) == (execution_mode == "xla" and form is not by_twos)
 
 
-def test_a_loop_in_a_loop(ipus, way):
+def test_a_loop_in_a_loop(ipus, execution_mode):
     ipus(1)
     on_ipu = {form: OnIpu(form) for form in (nested, nested_in_a_tensor)}
 
@@ -183,7 +183,7 @@ def test_a_loop_in_a_loop(ipus, way):
     check()
 
 
-def test_the_end_of_the_data(ipus, way):
+def test_the_end_of_the_data(ipus, execution_mode):
     ipus(1)
     on_ipu = OnIpu(while_less)
 
@@ -212,7 +212,7 @@ def test_the_end_of_the_data(ipus, way):
         (2**63 - 4, 2**63 - 1, tf.int64),
     ],
 )
-def test_near_the_largest_numbers(ipus, way, begin, end, kind):
+def test_near_the_largest_numbers(ipus, execution_mode, begin, end, kind):
     ipus(1)
     begin, end = tf.constant(begin, kind), tf.constant(end, kind)
     on_ipu = OnIpu(while_less)
@@ -220,7 +220,7 @@ def test_near_the_largest_numbers(ipus, way, begin, end, kind):
 
 
 @pytest.mark.parametrize(("end", "kind"), [(MOST, tf.int32), (2**40, tf.int64), (2**63 - 1, tf.int64)])
-def test_more_iterations_than_are_counted(ipus, way, end, kind):
+def test_more_iterations_than_are_counted(ipus, execution_mode, end, kind):
     ipus(1)
     on_ipu = OnIpu(while_less)
     with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
@@ -228,7 +228,7 @@ def test_more_iterations_than_are_counted(ipus, way, end, kind):
     assert len(on_ipu.sent) == len(ROWS)
 
 
-def test_a_variable_says_how_often(ipus, way, in_chunks):
+def test_a_variable_says_how_often(ipus, execution_mode, in_chunks):
     ipus(1)
     strategy = ipu_strategy.IPUStrategy()
     with strategy.scope():
@@ -246,7 +246,7 @@ def test_a_variable_says_how_often(ipus, way, in_chunks):
             strategy.run(function, (iterator,))
             taken += count
             assert total.numpy() == np.arange(taken).sum()
-    assert any(in_chunks) == (way == "xla")
+    assert any(in_chunks) == (execution_mode == "xla")
 
 
 def planned(form):

@@ -44,13 +44,13 @@ def in_flight(monkeypatch):
     ("schedule", "expected"),
     [(PipelineSchedule.Grouped, STAGES), (PipelineSchedule.Interleaved, STAGES), (PipelineSchedule.Sequential, 1)],
 )
-def test_training(way, in_flight, schedule, expected):
+def test_training(execution_mode, in_flight, schedule, expected):
     got = run(two_layers(gradient_accumulation_count=4, repeat_count=3, pipeline_schedule=schedule))
     check_training(got, trained_by_hand(4, repeat=3))
     assert in_flight() == {expected}
 
 
-def test_the_bits_are_those_of_one_after_the_other(way, monkeypatch):
+def test_the_bits_are_those_of_one_after_the_other(execution_mode, monkeypatch):
     together, weights = run(two_layers(gradient_accumulation_count=8, repeat_count=20))
     monkeypatch.setattr(overlap_iterations, "overlap_mini_batches", lambda functions: None)
     with tf.Graph().as_default():
@@ -59,7 +59,7 @@ def test_the_bits_are_those_of_one_after_the_other(way, monkeypatch):
     assert weights == weights_in_turn
 
 
-def test_results_come_out_in_the_order_of_the_infeed(way, in_flight):
+def test_results_come_out_in_the_order_of_the_infeed(execution_mode, in_flight):
     def stages(infeed, outfeed):
         return pipelining_ops.pipeline(
             [lambda x: x + 1.0, lambda x: x * 2.0], 400, infeed_queue=infeed, outfeed_queue=outfeed
@@ -70,7 +70,7 @@ def test_results_come_out_in_the_order_of_the_infeed(way, in_flight):
     assert in_flight() == {STAGES}
 
 
-def test_a_stage_that_writes_a_variable_waits_for_itself(way, in_flight):
+def test_a_stage_that_writes_a_variable_waits_for_itself(execution_mode, in_flight):
     """Each mini-batch adds what it is given to what the ones before have left."""
 
     def adds_up(x):

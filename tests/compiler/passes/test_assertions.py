@@ -12,7 +12,7 @@ v1 = tf.compat.v1
 
 
 @pytest.fixture(autouse=True, params=["xla", "kernels"])
-def way(request, own_environment, monkeypatch):
+def execution_mode(request, own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     configure()
     yield request.param
@@ -44,7 +44,7 @@ def test_a_condition():
     assert re.search(r"Op \S+ \(Assert\), made at .*test_assertions.py:\d+, in function\.", message)
 
 
-def test_variables_are_left_alone(way):
+def test_variables_are_left_alone(execution_mode):
     """What a stopped run would have written is not there: 1 + 1 after the first run, 2 + 1 after the third."""
 
     def function(x):

@@ -47,7 +47,7 @@ def run(distribution, sampled, classes, unique, seed=None, runs=1, repeats=0):
 
 
 @pytest.mark.parametrize("distribution", SAMPLERS)
-def test_with_replacement(ipus, way, distribution):
+def test_with_replacement(ipus, execution_mode, distribution):
     ipus(1)
     utils.reset_ipu_seed(3)
     ((sampled, true_counts, sampled_counts),) = run(distribution, 20000, 50, unique=False)
@@ -78,7 +78,7 @@ def drawn_one_by_one(distribution, classes, count):
 
 
 @pytest.mark.parametrize("distribution", SAMPLERS)
-def test_without_replacement(ipus, way, distribution):
+def test_without_replacement(ipus, execution_mode, distribution):
     ipus(1)
     utils.reset_ipu_seed(4)
     runs, classes, count = 400, 30, 10

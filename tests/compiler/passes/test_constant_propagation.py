@@ -62,7 +62,7 @@ LOOPS = {
     ("where", "what"),
     [*(("a loop", what) for what in INNER), *(slowly(where, "gather") for where in LOOPS if where != "a loop")],
 )
-def test_gradients_of_loops(ipus, way, what, where):
+def test_gradients_of_loops(ipus, execution_mode, what, where):
     ipus(1)
 
     def model(parts, x, chosen):
@@ -98,7 +98,7 @@ def test_what_differs_between_iterations_stays_a_value(ipus):
         slowly("call in a call", "gather"),
     ],
 )
-def test_gradients(ipus, way, what, where):
+def test_gradients(ipus, execution_mode, what, where):
     ipus(1)
     for chosen in (1.0,) if where == "call in a call" else (1.0, -1.0):
         check_session(model_of(INNER[what], where), [MATRIX, np.full(2, chosen, np.float32)])

@@ -29,7 +29,7 @@ def add(total, x):
 
 
 @pytest.mark.parametrize("shards", [1, 2])
-def test_loops_on_one_infeed_follow_each_other(graph, ipus, way, shards):
+def test_loops_on_one_infeed_follow_each_other(graph, ipus, execution_mode, shards):
     """The first takes 0 to 19, the second 20 to 39, the third the rest, whatever the second needs of the first."""
     ipus(shards)
     infeed, n = numbers(60), 20
@@ -52,7 +52,7 @@ def test_loops_on_one_infeed_follow_each_other(graph, ipus, way, shards):
 
 @pytest.mark.parametrize("elements", [0, 1, 7])
 @pytest.mark.parametrize("shards", [1, 2])
-def test_an_iteration_without_an_element_changes_nothing(graph, ipus, way, shards, elements):
+def test_an_iteration_without_an_element_changes_nothing(graph, ipus, execution_mode, shards, elements):
     ipus(shards)
     infeed, outfeed = numbers(elements), ipu_outfeed_queue.IPUOutfeedQueue()
     counters = [v1.get_variable(f"counter_{shard}", initializer=0, use_resource=True) for shard in range(shards)]
@@ -74,7 +74,7 @@ def test_an_iteration_without_an_element_changes_nothing(graph, ipus, way, shard
         np.testing.assert_array_equal(session.run(rows), [sum(range(n)) for n in range(elements)])
 
 
-def test_an_iteration_whose_elements_a_loop_within_takes(graph, ipus, way):
+def test_an_iteration_whose_elements_a_loop_within_takes(graph, ipus, execution_mode):
     """Seven elements, three for each iteration: two iterations are whole, and the third one changes nothing."""
     ipus(1)
     infeed = numbers(7)
@@ -94,7 +94,7 @@ def test_an_iteration_whose_elements_a_loop_within_takes(graph, ipus, way):
             assert session.run(steps) == 2
 
 
-def test_all_replicas_end_after_the_same_iteration(graph, ipus, way):
+def test_all_replicas_end_after_the_same_iteration(graph, ipus, execution_mode):
     """22 elements for 4 replicas: five iterations of each, and no replica's last one is lost."""
     replicas, whole = 4, 5
     ipus(replicas)
@@ -184,7 +184,7 @@ def test_elements_that_two_ops_of_an_iteration_take(graph, ipus):
         assert session.run(result) == [20.0]
 
 
-def test_another_ipu_s_variable_is_exchanged_before_the_write(graph, ipus, way):
+def test_another_ipu_s_variable_is_exchanged_before_the_write(graph, ipus, execution_mode):
     """IPU 0 counts when it has its element; IPU 1 takes the number before, which IPU 0 has read for itself, too."""
     ipus(2)
     infeed, outfeed, n = numbers(100), ipu_outfeed_queue.IPUOutfeedQueue(), 20

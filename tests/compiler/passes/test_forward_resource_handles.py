@@ -60,7 +60,7 @@ def branched(handle):
 
 @pytest.mark.parametrize("handed_back, added", [(looped, 3), (called, 1), (branched, 1)])
 @pytest.mark.parametrize("taken_apart", [False, True])
-def test_reads_what_was_written_before(ipus, way, handed_back, added, taken_apart):
+def test_reads_what_was_written_before(ipus, execution_mode, handed_back, added, taken_apart):
     """Where the host is in between, the variable is read in another XLA program than the one that it came back from."""
     ipus(1)
 

@@ -59,7 +59,7 @@ def peak():
     return plan.ipus[0].not_always_live_bytes
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("execution_mode")
 def test_looked_up_rows_descend(strategy):
     expected = descended(descended(TABLE, IDS), IDS)
     np.testing.assert_allclose(trained(strategy, squares, steps=2), expected, rtol=1e-5, atol=1e-6)
@@ -70,7 +70,7 @@ def test_no_gradient_of_the_tables_size_is_made(strategy):
     assert peak() < TABLE.nbytes / 10
 
 
-@pytest.mark.usefixtures("way")
+@pytest.mark.usefixtures("execution_mode")
 def test_lookups_of_one_table_add_up(strategy):
     def loss(table, ids):
         return squares(table, ids) + squares(table, ids[:, :1])

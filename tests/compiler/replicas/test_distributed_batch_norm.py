@@ -68,7 +68,7 @@ def in_one_batch(values, **options):
 
 
 @pytest.mark.parametrize(("replicas", "group"), [(2, 2), (4, 2), (4, 4)])
-def test_a_group_normalises_as_one_batch(way, replicas, group):
+def test_a_group_normalises_as_one_batch(execution_mode, replicas, group):
     values = np.random.RandomState(1).normal(3.0, 2.0, (replicas, BATCH, 4, 4, CHANNELS)).astype("f")
     y, mean, variance, of_x, of_scale, of_offset = on_replicas(replicas, group, values)
     for number, expected in enumerate(in_one_batch(values.reshape(-1, group, *values.shape[1:]))):
@@ -81,7 +81,7 @@ def test_a_group_normalises_as_one_batch(way, replicas, group):
             np.testing.assert_allclose(got[own].sum(0), wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_halves(way):
+def test_halves(execution_mode):
     values = np.random.RandomState(2).rand(2, BATCH, 4, 4, CHANNELS).astype(np.float16)
     y, mean, variance, of_x, _, _ = on_replicas(2, 2, values)
     (expected,) = in_one_batch(values[None])
@@ -91,7 +91,7 @@ def test_halves(way):
     np.testing.assert_allclose(variance, [expected[2]] * 2, rtol=1e-4)
 
 
-def test_moving_averages(way):
+def test_moving_averages(execution_mode):
     """Those of TensorFlow 2.15's op itself, which moves them by a part of the difference."""
     options = {"exponential_avg_factor": 0.25, "mean": np.float32([1, 2]), "variance": np.float32([3, 4])}
     values = np.random.RandomState(3).rand(2, BATCH, 4, 4, CHANNELS).astype("f")

@@ -68,11 +68,11 @@ def test_collectives(ipus):
     np.testing.assert_allclose(result["assumed"], values)
 
 
-@pytest.mark.parametrize("way", ["kernels", "xla"])
+@pytest.mark.parametrize("execution_mode", ["kernels", "xla"])
 @pytest.mark.parametrize("ipus", [2, 4])
-def test_sums_and_what_is_made_of_them_are_each_replicas_own(ipus, way, monkeypatch):
+def test_sums_and_what_is_made_of_them_are_each_replicas_own(ipus, execution_mode, monkeypatch):
     """A sum may be in the place of what a replica brings, which ops behind it work on, where nobody else needs that."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
 
     def summed(x):
         own = 1.0 + tf.cast(replication_ops.replication_index(), tf.float32)

@@ -10,7 +10,7 @@ NUMBERS = np.array([-300.7, -129, -128, -5.5, -1, -0.9, 0, 0.9, 5.5, 127, 128, 2
 
 
 @pytest.fixture(autouse=True, params=["xla", "kernels"])
-def way(request, own_environment, monkeypatch):
+def execution_mode(request, own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     configure()
     yield

@@ -34,7 +34,7 @@ def run(model, *inputs):
         return session.run(result, dict(zip(fed, inputs)))
 
 
-def test_values_are_float32_inside(way):
+def test_values_are_float32_inside(execution_mode):
     def model(x):
         wide = tf.cast(x, half) * tf.constant(3.0, half)
         return tf.cast(wide / 3.0, single), wide, tf.cast(tf.reduce_mean(wide), single)
@@ -46,7 +46,7 @@ def test_values_are_float32_inside(way):
     np.testing.assert_allclose(mean, x.mean() * 3, rtol=1e-6)
 
 
-def test_loops_and_branches_carry_float32(way):
+def test_loops_and_branches_carry_float32(execution_mode):
     def model(x):
         def body(total):
             return tf.cond(total[0] > 0, lambda: total * 4.0, lambda: total)
@@ -58,7 +58,7 @@ def test_loops_and_branches_carry_float32(way):
     np.testing.assert_array_equal(run(model, x)[0], x.astype("f"))
 
 
-def test_feeds_take_and_give_float16(way):
+def test_feeds_take_and_give_float16(execution_mode):
     def model(queue, results):
         def body(x):
             square = x * x
@@ -165,7 +165,7 @@ def test_updates_are_computed_in_float32(rule):
     np.testing.assert_allclose(trained(rule, half, True), trained(rule, single, False), rtol=2e-3, atol=2e-3)
 
 
-def test_updates_that_follow_each_other(way):
+def test_updates_that_follow_each_other(execution_mode):
     """In each execution mode, and with state that float16 holds."""
     np.testing.assert_allclose(trained("adam", half, True, 3), trained("adam", single, False, 3), rtol=2e-3)
 
@@ -173,7 +173,7 @@ def test_updates_that_follow_each_other(way):
 @pytest.mark.parametrize(
     "rule", ["ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate", "assign_add", "assign_sub"]
 )
-def test_infinite_updates_are_infinite(rule, way):
+def test_infinite_updates_are_infinite(rule, execution_mode):
     """Only finite values are clipped to the range of float16."""
     start = np.array([1.0, INF, -2.0, 3.0, -INF], "e")
     change = np.array([INF, 1.0, -INF, np.nan, INF], "e")
@@ -194,7 +194,7 @@ def test_infinite_updates_are_infinite(rule, way):
     np.testing.assert_array_equal(run(model, change)[0], expected)
 
 
-def test_rows_are_updated_after_a_long_wait(way):
+def test_rows_are_updated_after_a_long_wait(execution_mode):
     """The copy has its shape only then, which tells rows that a table lacks."""
 
     def model(x, updates):
@@ -209,14 +209,14 @@ def test_rows_are_updated_after_a_long_wait(way):
     updates = np.arange(12, dtype="e").reshape(4, 3)
     expected = np.ones([4, 3], "e")
     expected[[0, 1, 3]] -= updates[[0, 1, 3]]
-    if way == "kernels":  # refuse the row that the table lacks
+    if execution_mode == "kernels":  # refuse the row that the table lacks
         with pytest.raises(tf.errors.InvalidArgumentError, match="7"):
             run(model, np.zeros([300, 300], "f"), updates)
     else:
         np.testing.assert_array_equal(run(model, np.zeros([300, 300], "f"), updates)[0], expected)
 
 
-def test_what_has_no_float32_stays(way):
+def test_what_has_no_float32_stays(execution_mode):
     def model(x):
         bits = tf.bitcast(x * tf.constant(2.0, half), tf.int16)
         return bits, tf.random.stateless_uniform([4], [1, 2], dtype=half)

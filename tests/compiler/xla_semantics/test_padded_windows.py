@@ -91,7 +91,7 @@ def input_gradient(w, dy, axes, stride):
         ("Depthwise", 2, "SAME"),
     ],
 )
-def test_padding_is_left_out(plane, stride, padding, way):
+def test_padding_is_left_out(plane, stride, padding, execution_mode):
     """Of finite values, with infinity among them, and with NaN."""
     axes = 3 if plane == "Conv3D" else 2
     stock, ours = both(three(plane, axes, stride, padding))
@@ -99,7 +99,7 @@ def test_padding_is_left_out(plane, stride, padding, way):
         values = arrays(plane, axes, stride, padding, edges)
         inputs = [tf.constant(one) for one in values]
         expected = stock(*inputs)
-        if way == "xla" and padding == "VALID":  # kernels of 2.21 multiply the zeros between strides
+        if execution_mode == "xla" and padding == "VALID":  # kernels of 2.21 multiply the zeros between strides
             expected[1] = input_gradient(*values[1:], axes, stride)
         for got, wanted in zip(ours(*inputs), expected, strict=True):
             np.testing.assert_array_equal(got, wanted, err_msg=str(edges))
@@ -107,7 +107,7 @@ def test_padding_is_left_out(plane, stride, padding, way):
 
 @pytest.mark.parametrize("plane", ["Conv2D", "Conv3D", "Depthwise"])
 @pytest.mark.parametrize(("stride", "padding"), [(1, "SAME"), (2, "SAME"), (2, "VALID")])
-def test_float64_is_as_on_the_cpu(plane, stride, padding, way):
+def test_float64_is_as_on_the_cpu(plane, stride, padding, execution_mode):
     """Whose kernels multiply padding in most of the ops."""
     axes = 3 if plane == "Conv3D" else 2
     stock, ours = both(three(plane, axes, stride, padding))

@@ -25,7 +25,7 @@ OPTIONS = [
 
 
 @pytest.fixture(autouse=True, params=["xla", "kernels"])
-def way(request, own_environment, monkeypatch):
+def execution_mode(request, own_environment, monkeypatch):
     """XLA computes them where kernels cannot run a program: NaN spreads there, so that kernels do wherever they can."""
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     monkeypatch.setattr(kernels_only, "describe_kernel_only_ops", lambda *_: [])

@@ -10,7 +10,7 @@ ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 @pytest.fixture(autouse=True, params=["xla", "kernels"])
-def way(request, own_environment, monkeypatch):
+def execution_mode(request, own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     configure()
     yield

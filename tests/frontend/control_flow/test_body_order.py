@@ -42,13 +42,13 @@ def nested_cond(x):
     return tf.cond(x[0] > 0.5, outer, lambda: x[0])
 
 
-def test_stock_has_two_orders_for_nested_conds(ipus, way):
+def test_stock_has_two_orders_for_nested_conds(ipus, execution_mode):
     """Its session's graph optimizer decides, so the order here is that of the graph as it is made."""
     ipus(1)
     with access_programs.control_flow(1):
         optimized, made = (access_programs.ran(tf.xla.experimental.compile, nested_cond, on) for on in (True, False))
         assert [optimized[0], made[0]] == [4.0, 2.0]
-        assert access_programs.difference(nested_cond, [way], optimizes=False) == ""
+        assert access_programs.difference(nested_cond, [execution_mode], optimizes=False) == ""
 
 
 @pytest.mark.slow
@@ -82,12 +82,12 @@ def branches_between(x):
 
 @pytest.mark.usefixtures("version")
 @pytest.mark.parametrize("program", [written_between, branches_between])
-def test_writes_that_nothing_needs_are_in_stocks_order(ipus, way, program):
+def test_writes_that_nothing_needs_are_in_stocks_order(ipus, execution_mode, program):
     ipus(1)
-    assert access_programs.difference(program, [way]) == ""
+    assert access_programs.difference(program, [execution_mode]) == ""
 
 
-def test_elements_follow_the_order_of_the_variables(ipus, way):
+def test_elements_follow_the_order_of_the_variables(ipus, execution_mode):
     """The script sends `first` before `last`; stock puts the write, which waits for `last`, before the read."""
     ipus(1)
     first, last = (ipu.ipu_outfeed_queue.IPUOutfeedQueue() for _ in range(2))
@@ -136,14 +136,14 @@ def twice_with_branch(y, total):
 
 
 @pytest.mark.parametrize("gradient", [False, True])
-def test_called_functions_are_inlined_as_stock_inlines_them(ipus, way, gradient):
+def test_called_functions_are_inlined_as_stock_inlines_them(ipus, execution_mode, gradient):
     ipus(1)
 
     def program(x):
         results = called_with_state(twice_with_branch)(x)
         return [*results, *(v1.gradients(results[0] * results[1], [x]) if gradient else [])]
 
-    assert access_programs.difference(program, [way]) == ""
+    assert access_programs.difference(program, [execution_mode]) == ""
 
 
 def test_the_line_of_an_op_in_an_inlined_function(ipus):

@@ -377,10 +377,10 @@ def test_what_a_program_does_with_a_table_and_no_result_needs():
         np.testing.assert_array_equal(session.run(table)[1], 3 * TABLE[1])
 
 
-@pytest.mark.parametrize("way", ["xla", "kernels"])
-def test_lookups_that_wait_by_their_indices(way, monkeypatch):
+@pytest.mark.parametrize("execution_mode", ["xla", "kernels"])
+def test_lookups_that_wait_by_their_indices(execution_mode, monkeypatch):
     """TensorFlow has the constant alone wait for the update, and the lookup for the constant."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
     ops = gen_pop_datastream_ops
     with tf.Graph().as_default(), v1.Session() as session:
 

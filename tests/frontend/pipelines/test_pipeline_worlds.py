@@ -204,11 +204,11 @@ few = examples(0)  # random ones: `test_random_cases`
 FOUR_STAGES = Case(4, (5, 4, 3, 6, 2), (1, 1, 1, 1), 1, "momentum", "MEAN", 7)
 
 
-@pytest.mark.parametrize("way", ["xla", slowly("kernels")], indirect=True)
+@pytest.mark.parametrize("execution_mode", ["xla", slowly("kernels")], indirect=True)
 @few
 @example(FOUR_STAGES)
 @given(cases)
-def test_accumulated_over_one_replica(way, case):
+def test_accumulated_over_one_replica(execution_mode, case):
     stages, count = len(case.cuts), case.count
     expected = on_the_cpu(case, count)
     assert not np.allclose(expected[0][:count].mean(), expected[0][count:].mean(), rtol=1e-6, atol=0), "it learns"
@@ -227,7 +227,7 @@ def test_accumulated_over_one_replica(way, case):
 @few
 @example(FOUR_STAGES)
 @given(cases)
-def test_over_two_replicas(way, case):
+def test_over_two_replicas(execution_mode, case):
     wide = dataclasses.replace(case, cuts=(1, 1, 1, 1))
     expected = on_the_cpu(wide, wide.count, replicas=2)
     schedule = list(PipelineSchedule)[case.seed % 3]
@@ -239,7 +239,7 @@ def test_over_two_replicas(way, case):
 @few
 @example(FOUR_STAGES)
 @given(cases)
-def test_without_accumulation(way, case):
+def test_without_accumulation(execution_mode, case):
     case = dataclasses.replace(case, cuts=(2, 2))
     expected = on_the_cpu(case, 1)
     for what, ipus, program in (
@@ -253,6 +253,6 @@ def test_without_accumulation(way, case):
 @pytest.mark.slow
 @examples(2)
 @given(cases)
-def test_random_cases(way, case):
+def test_random_cases(execution_mode, case):
     for test in (test_accumulated_over_one_replica, test_over_two_replicas, test_without_accumulation):
-        test.hypothesis.inner_test(way, case)
+        test.hypothesis.inner_test(execution_mode, case)

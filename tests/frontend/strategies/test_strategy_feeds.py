@@ -177,7 +177,7 @@ def test_iterators_may_be_captured_in_the_scope(strategy, jit_compile):
         strategy.run(function)
 
 
-def test_an_iterator_without_a_scope_after_a_session_infeed(way):
+def test_an_iterator_without_a_scope_after_a_session_infeed(execution_mode):
     """After that, TensorFlow does not let what takes elements on an IPU and the iterator on the host be one."""
 
     def numbers():

@@ -105,14 +105,14 @@ def on_ipu(program, inputs):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_accesses_are_ordered_as_stock_orders_them(ipus, way, name):
+def test_accesses_are_ordered_as_stock_orders_them(ipus, execution_mode, name):
     ipus(1)
     wanted, found = (ran(compile, PROGRAMS[name]) for compile in (tf.xla.experimental.compile, on_ipu))
     for one, other in zip([*wanted[0], *wanted[1]], [*found[0], *found[1]]):
         np.testing.assert_allclose(other, one, rtol=1e-6)
 
 
-def test_a_returned_variable_is_that_before_the_update(ipus, way):
+def test_a_returned_variable_is_that_before_the_update(ipus, execution_mode):
     """Known from Graphcore's tests: 1 for a weight of 1 that the same run trains."""
     ipus(1)
     (first, _), (after, *_) = ran(on_ipu, PROGRAMS["variable"])

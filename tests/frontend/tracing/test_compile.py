@@ -256,10 +256,10 @@ def test_functions_that_tensorflow_1_calls_by_ops_of_their_name():
     np.testing.assert_array_equal(run(result), [[6 * 5, 12 * 7], [5, 7]])
 
 
-@pytest.mark.parametrize("way", ["xla", "kernels"])
-def test_a_write_after_such_a_call_comes_after_a_read_in_it(own_environment, monkeypatch, way):
+@pytest.mark.parametrize("execution_mode", ["xla", "kernels"])
+def test_a_write_after_such_a_call_comes_after_a_read_in_it(own_environment, monkeypatch, execution_mode):
     """The read takes long to come; the write has nothing else to wait for."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
 
     @function.Defun(tf.float32, tf.resource, func_name="read_late")
     def read_late(x, handle):

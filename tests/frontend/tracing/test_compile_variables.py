@@ -152,10 +152,10 @@ def test_variables_of_the_host_are_given_to_a_program_as_values():
         np.testing.assert_allclose(session.run(weight), value, rtol=1e-6)
 
 
-@pytest.mark.parametrize("way", ["xla", "kernels"])
-def test_variables_that_are_a_shape(monkeypatch, way):
+@pytest.mark.parametrize("execution_mode", ["xla", "kernels"])
+def test_variables_that_are_a_shape(monkeypatch, execution_mode):
     """As in a jit-compiled function of stock TensorFlow: their values are known when the program is compiled."""
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", execution_mode)
     with context.eager_mode():
         configure(1)
         with tf.device(IPU):

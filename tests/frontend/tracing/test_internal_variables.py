@@ -31,7 +31,7 @@ def ran(program, fetch, runs=1):
 
 
 @pytest.mark.parametrize("scopes", [SCOPES, SCOPES[::-1]])
-def test_gradients_that_a_host_embedding_accumulates(ipus, way, scopes, monkeypatch):
+def test_gradients_that_a_host_embedding_accumulates(ipus, execution_mode, scopes, monkeypatch):
     """Two gradients make an update: both rows of ones are subtracted at a rate of 1."""
     ipus(1)
     marked, keeps_script_order = [], internal_variables.keeps_script_order
@@ -70,7 +70,7 @@ def test_gradients_that_a_host_embedding_accumulates(ipus, way, scopes, monkeypa
 
 
 @pytest.mark.parametrize("scopes", [SCOPES, SCOPES[::-1]])
-def test_elements_of_an_iterator(ipus, way, scopes):
+def test_elements_of_an_iterator(ipus, execution_mode, scopes):
     ipus(1)
     with tf.Graph().as_default(), v1.Session() as session:
         dataset = tf.data.Dataset.range(1, 9).map(lambda x: tf.cast(x, tf.float32))
@@ -90,7 +90,7 @@ def test_elements_of_an_iterator(ipus, way, scopes):
 
 
 @pytest.mark.parametrize("scopes", [SCOPES, SCOPES[::-1]])
-def test_a_state_that_two_ops_share(ipus, way, scopes):
+def test_a_state_that_two_ops_share(ipus, execution_mode, scopes):
     """By hand: each op adds what it has read to its input, and keeps it."""
     ipus(1)
 

@@ -121,7 +121,7 @@ def program(reads, x):
 
 @pytest.mark.usefixtures("version")
 @pytest.mark.parametrize("reads", READS)
-def test_what_a_script_waits_for_has_been_written(ipus, way, reads):
+def test_what_a_script_waits_for_has_been_written(ipus, execution_mode, reads):
     ipus(1)
     with tf.Graph().as_default(), v1.Session() as session:
         results = access_programs.on_ipu(functools.partial(program, reads), [tf.ones([2])])

@@ -73,7 +73,7 @@ def profile_of(schedule, training, outer=1, labels=False):
         blocks[ipu] = block
     plans = tuple(plan_of(ipu, block, CHIP) for ipu, block in blocks.items())
     plan = MemoryPlan(program="train", device="/device:IPU:0", chip=CHIP.title, ipus=plans)
-    facts = {"sdk": "3.4", "way": "xla", "stages": [[stage] for stage in range(STAGES)], "is_model": True}
+    facts = {"sdk": "3.4", "execution_mode": "xla", "stages": [[stage] for stage in range(STAGES)], "is_model": True}
     return collect.make_profile(plan, blocks, timeline_of(blocks, CHIP, STAGES), CHIP, STAGES, 1, {}.get, {}, facts)
 
 

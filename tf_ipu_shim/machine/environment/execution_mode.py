@@ -8,18 +8,18 @@ ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_EXECUTION_MODE"
 CHECK_INDICES = "TF_IPU_SHIM_CHECK_INDICES"
 """If it is 1, programs run in mode `kernels`, whose kernels refuse indices and labels that are out of range."""
 XLA, KERNELS, AUTO = "xla", "kernels", "auto"
-WAYS = (AUTO, XLA, KERNELS)
+MODES = (AUTO, XLA, KERNELS)
 
 
 def requested_mode() -> str:
     """Returns the requested execution mode.
 
     Example:
-        >>> requested_mode() in WAYS
+        >>> requested_mode() in MODES
         True
     """
     value = os.environ.get(ENVIRONMENT_VARIABLE, "").lower() or AUTO
-    if value not in WAYS:
+    if value not in MODES:
         raise ValueError(
             f"{ENVIRONMENT_VARIABLE} is {value!r}. It has to be {AUTO!r}, {XLA!r} or {KERNELS!r}. Set it to one of "
             "these."
