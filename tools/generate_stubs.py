@@ -154,7 +154,7 @@ def _imported_names(tree: ast.Module, theirs: str) -> set[str]:
 
 
 def _calls(module: str, function: str) -> Iterator[tuple[typing.Any, ...]]:
-    """Yields the arguments, but for the name of the module, of the calls that give a module its lazy names."""
+    """Yields the arguments, except the module's name, of the calls that define a module's lazy names."""
     for statement in _tree(module).body:
         value = getattr(statement, "value", None)
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == function:

@@ -84,7 +84,7 @@ def _patch_physical_devices(c_library: ctypes.CDLL, stock: Callable[..., None]) 
 
 
 def _patch_logical_devices(stock: Callable[..., None]) -> Callable[..., None]:
-    """Returns the method that looks for logical devices, with those IPUs that are to be listed now."""
+    """Returns the method that lists logical devices, extended by the IPUs to list at present."""
 
     @functools.wraps(stock)
     def method(self: Any) -> None:

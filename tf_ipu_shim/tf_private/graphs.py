@@ -137,7 +137,7 @@ def watched_variables(graph: func_graph.FuncGraph) -> Any:
 
 
 def continue_names(graph: func_graph.FuncGraph, other: func_graph.FuncGraph) -> None:
-    """Has ops and scopes of a graph not take names of another, as if both were one graph."""
+    """Keeps names of ops and scopes of two graphs distinct, as if both were one graph."""
     graph._names_in_use = other._names_in_use.copy()
 
 

@@ -21,7 +21,7 @@ def is_closed(a_session: session.BaseSession) -> bool:
 
 
 def refuse_runs(a_session: session.BaseSession) -> None:
-    """Has TensorFlow refuse to run a session, without closing it."""
+    """Makes TensorFlow refuse to run a session, without closing it."""
     a_session._closed = True
 
 

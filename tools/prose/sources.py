@@ -104,7 +104,7 @@ def _docstring(path: pathlib.Path, node: ast.AST, text: str) -> Iterator[Passage
 
 
 def comments(path: pathlib.Path, source: str) -> Iterator[Passage]:
-    """Comments; lines that follow each other are one, but for those behind code."""
+    """Comments; consecutive lines are one, except those after code."""
     begins, gathered, column = 0, list[str](), 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:|mypy:|!|ruff:)", token.string):

@@ -71,7 +71,7 @@ class Net:
         self._has_gradients = self._random.random() < 0.6
 
     def __call__(self, flag: Any, x: Any) -> list[Any]:
-        """Builds it; returns its value and, for two nets of three, gradients."""
+        """Builds the net; returns its value and, for two nets of three, gradients."""
         value = x
         for _ in range(self._random.randint(1, 3)):
             value = self._step(value, flag, 2)
@@ -213,7 +213,7 @@ def _ran(seed: int, where: str) -> dict[str, Any]:
 
 
 def difference(seed: int, oracle: str = "xla") -> str:
-    """Describes the fault of a net; empty without one. V2 behaviour is off or on as the process has it."""
+    """Describes the fault of a net, or returns an empty string. The process decides whether V2 behaviour is on."""
     import tensorflow as tf
 
     try:

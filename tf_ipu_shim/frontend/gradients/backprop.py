@@ -21,7 +21,7 @@ _active = _ActiveContexts()
 
 
 class GradientCaptureContext:
-    """Keeps the gradients that pass `grad_util_ops.capture_upstream_gradients` while it is entered.
+    """While active, keeps the gradients that pass `grad_util_ops.capture_upstream_gradients`.
 
     For gradients that something else than a tape computes, as an optimizer's `compute_gradients`.
 

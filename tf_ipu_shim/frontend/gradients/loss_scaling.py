@@ -105,7 +105,7 @@ class LossScaleState:
     """Variables with the loss-scaling factor and the counters that adjust it.
 
     Args:
-        initial: the factor at first.
+        initial: the initial factor.
     """
 
     def __init__(self, initial: float) -> None:

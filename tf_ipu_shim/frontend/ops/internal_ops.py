@@ -51,8 +51,8 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
         name: the name of the op.
 
     Returns:
-        The tensor of `depth` executions ago; the tensor itself for depth 0. It has no gradient but for depth 0: it does
-        not depend on what is put in.
+        The tensor of `depth` executions ago; the tensor itself for depth 0. It has a gradient only for depth 0, because
+        otherwise it does not depend on the input.
 
     Raises:
         ValueError: the depth is below 0, a size of the shape is open, or there is no program that could keep a queue.

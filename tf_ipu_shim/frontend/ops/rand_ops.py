@@ -75,8 +75,8 @@ def apply_dropout(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> An
     """Sets random elements to zero by a seed, and scales the others; the gradient has the same mask."""
     if not x.dtype.is_floating:
         raise TypeError(
-            f"dropout scales what it leaves by {scale:.4g}, which numbers of {x.dtype.name} cannot be. Cast them to "
-            "float32 or float16 before."
+            f"dropout multiplies the remaining elements by {scale:.4g} and needs a floating-point input, not "
+            f"{x.dtype.name}. Cast it to float32 or float16."
         )
 
     def masked(values: Any, seed: Any) -> Any:

@@ -13,7 +13,7 @@ _UPDATES = ("ResourceApply", "ResourceSparseApply")
 
 @contextlib.contextmanager
 def accept_accumulator_dtype(optimizer: Any, gradients: Sequence[tuple[Any, Any]]) -> Iterator[None]:
-    """While it is entered an optimizer applies gradients."""
+    """Marks the time in which an optimizer applies gradients."""
     name = type(getattr(optimizer, "_keras_optimizer", optimizer)).__name__  # of a model, which a pipeline's stands for
     mixed = [(g.dtype.base_dtype, v) for g, v in gradients if g.dtype.base_dtype != v.dtype.base_dtype]
     graph = ops.get_default_graph()

@@ -26,7 +26,7 @@ def is_uncompiled() -> bool:
 
 
 def find_replica_op(inputs: Sequence[Any], types: tuple[str, ...] = ()) -> Any:
-    """Returns an op on an IPU whose value differs by replica and on which inputs depend; None without one."""
+    """Returns an op on an IPU that inputs depend on and whose value differs by replica; None if there is none."""
     replica_ops = (op for op in _producers(inputs, _may_be_on_ipu) if op.type in types or op.type.startswith(_RANDOM))
     return next(replica_ops, None)
 

@@ -25,7 +25,7 @@ class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
         forget_bias: added to the forget gate.
         input_size: does nothing, as in TensorFlow 1.15.
         activation: the activation of the candidate and of the state.
-        layer_norm: whether anything is normalised; without it there is a bias.
+        layer_norm: whether to use layer normalisation; otherwise there is a bias.
         norm_gain: what the scales of the norms begin with.
         norm_shift: what their offsets begin with.
         dropout_keep_prob: the part of the candidate that is kept, a number or a tensor; 1 for no dropout.

@@ -16,8 +16,8 @@ from tf_ipu_shim.machine.memory.description import Block, Step
 def greedy(block: Block, buffers: Buffers | None = None, run: Callable[[int, Step], None] | None = None) -> list[int]:
     """Orders a block's steps, always running the ready step that adds least live memory.
 
-    Steps stay within their segment, and those that are `late` run right before the first that takes what they bring.
-    Takes a time in proportion to the steps, but for a logarithm.
+    Steps stay within their segment, and `late` steps run directly before the first consumer of their results. The time
+    is proportional to n log n for n steps.
 
     Example:
         >>> from tf_ipu_shim.machine.memory.description import Value

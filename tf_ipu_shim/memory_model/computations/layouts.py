@@ -27,7 +27,7 @@ _ALLOCATED = frozenset({"constant", "parameter"})
 PRODUCTS = frozenset({"convolution", "dot"})
 _MADE = _ALLOCATED | PRODUCTS | {"custom-call", "get-tuple-element"}
 NO_AXIS = -1
-"""The axis of neighbours of a tensor whose neighbours may lie anywhere."""
+"""Stands for any axis: elements that are adjacent on the tiles may be adjacent in any order."""
 GROUP = 16
 """Most neighbours that the units take at a time, see docs/reference/facts.md, section "Planning formulas"."""
 

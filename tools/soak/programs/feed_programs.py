@@ -206,7 +206,7 @@ class _Built:
 
 @contextlib.contextmanager
 def running(way: str) -> Iterator[None]:
-    """Has programs run in a way on the host.
+    """Makes programs run in one execution mode.
 
     Args:
         way: `xla` or `kernels`.
@@ -243,7 +243,7 @@ def ran(program: Program, way: str) -> list[Outcome]:
 
 
 def difference(program: Program, way: str) -> str:
-    """Describes the fault of a program; empty without one."""
+    """Describes the fault of a program, or returns an empty string."""
     wanted, got = expected(program), ran(program, way)
     for number, (one, other) in enumerate(zip(wanted, got)):
         same = one.totals == other.totals and one.steps == other.steps and np.array_equal(one.sent, other.sent)

@@ -24,7 +24,7 @@ def _generator() -> Any:
 
 
 def difference(number: int) -> str:
-    """Describes the fault of a model; empty without one."""
+    """Describes the fault of a model, or returns an empty string."""
     generator = _generator()
     model = generator.Model.draw(random.Random(_SEED + number))
     try:

@@ -143,7 +143,7 @@ def compare(program: Program, form: str = "session") -> Finding:
 
 
 def _problem(program: Program, found: Outcome) -> str:
-    """Describes the fault of the numbers of one mode; empty without one."""
+    """Describes the fault of one mode's random numbers, or returns an empty string."""
     if found.error is not None:
         return found.text()
     first, again = found.values[: program.runs], found.values[program.runs :]

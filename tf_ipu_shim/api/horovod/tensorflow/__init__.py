@@ -197,7 +197,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
         compression: `Compression.none` (when left out) or `Compression.fp16`.
         sparse_as_dense: gradients of embeddings are always made dense; recorded.
         op: `Average` (when left out) or `Sum`.
-        **options: others of Horovod's, such as `num_groups`: refused, but for the values they have by default.
+        **options: other arguments of Horovod, such as `num_groups`: refused, except their default values.
 
     Returns:
         An optimizer of the same kind.

@@ -84,7 +84,7 @@ def allreduce(
         prescale_factor: a factor for the tensor.
         postscale_factor: a factor for the result.
         name: the same in every process; its tensor's name when left out.
-        **options: others of Horovod's: refused, but for the values they have by default.
+        **options: other arguments of Horovod: refused, except their default values.
 
     Returns:
         The reduced tensor.

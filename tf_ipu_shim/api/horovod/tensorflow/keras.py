@@ -128,7 +128,7 @@ class BroadcastGlobalVariablesCallback(_Callback):  # type: ignore[misc]
 
 
 class MetricAverageCallback(_Callback):  # type: ignore[misc]
-    """Has the logs of an epoch be the means over all processes. It belongs before callbacks that read them.
+    """Replaces an epoch's logs by their means over all processes. Place it before callbacks that read them.
 
     Args:
         device: a device of Horovod's library: the host.

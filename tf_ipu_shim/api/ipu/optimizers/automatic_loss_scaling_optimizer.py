@@ -24,7 +24,7 @@ def check_factors(
     """Checks the numbers of automatic loss scaling.
 
     Args:
-        initial: the factor at first.
+        initial: the initial factor.
         update_frequency: updates between two changes of the factor.
         increase: the factor is multiplied by it where gradients are small.
         decrease: the factor is multiplied by it where too many gradients are large.
@@ -63,7 +63,7 @@ class AutomaticLossScalingOptimizer(loss_scaling.LossScaling, IpuOptimizer):
 
     Args:
         wrapped_optimizer: a `tf.compat.v1.train.Optimizer`; it gets unscaled gradients.
-        initial_loss_scaling_factor: the factor at first.
+        initial_loss_scaling_factor: the initial factor.
         update_frequency: updates between two changes of the factor.
         increase_factor: the factor is multiplied by it where gradients are small.
         decrease_factor: the factor is multiplied by it where too many gradients are large.

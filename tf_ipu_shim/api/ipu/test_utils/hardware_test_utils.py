@@ -56,7 +56,7 @@ def has_ci_ipus() -> bool:
 
 
 def add_hw_ci_connection_options(opts: Any) -> None:
-    """Has a configuration attach on demand, and use remote buffers: for tests on machines that share their IPUs.
+    """Makes a configuration attach on demand and use remote buffers, for tests on machines that share their IPUs.
 
     Args:
         opts: an `IPUConfig` that is not applied yet.

@@ -63,7 +63,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
 
     Args:
         opt: a Keras 2 optimizer; it gets unscaled gradients.
-        initial_loss_scaling_factor: the factor at first; a power of two.
+        initial_loss_scaling_factor: the initial factor; a power of two.
         update_frequency: updates between two changes of the factor; if it is more than one, the first change comes
             an update later, as Graphcore's.
         increase_factor: the factor is multiplied or divided by it; a power of two.
@@ -250,7 +250,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
 
     @property
     def initial_loss_scaling_factor(self) -> float:
-        """The factor at first."""
+        """The initial factor."""
         return self._initial
 
     @initial_loss_scaling_factor.setter

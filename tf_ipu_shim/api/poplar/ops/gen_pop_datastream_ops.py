@@ -131,14 +131,14 @@ def ipu_delete_outfeed(feed_id: str, device_ordinal: int = 0, asynchronous: bool
 def ipu_host_embedding_register(
     ref: Any, embedding_id: str, device_ordinal: int = 0, optimizer: str = "SGD", name: Any = None
 ) -> Any:
-    """Has the ops below find a variable on the host by an id, also those that were made before; returns its value."""
+    """Registers a variable on the host under an id, also for ops below that were created before; returns its value."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)
     with tf.name_scope(name or "IpuHostEmbeddingRegister"):
         return embedding_ids.register_table(embedding_id, ref, optimizer)
 
 
 def ipu_host_embedding_deregister(ref: Any, embedding_id: str, device_ordinal: int = 0, name: Any = None) -> Any:
-    """Has the ops below find no table by an id any more; returns the table's value, after `ref`."""
+    """Removes the table of an id for the ops below; returns the table's value, after `ref`."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)
     with tf.name_scope(name or "IpuHostEmbeddingDeregister"), tf.control_dependencies([tf.convert_to_tensor(ref)]):
         return embedding_ids.deregister_table(embedding_id, ref)

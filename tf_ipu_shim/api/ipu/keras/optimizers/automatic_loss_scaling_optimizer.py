@@ -25,7 +25,7 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
 
     Args:
         opt: a Keras 2 optimizer; it gets unscaled gradients.
-        initial_loss_scaling_factor: the factor at first.
+        initial_loss_scaling_factor: the initial factor.
         update_frequency: updates between two changes of the factor.
         increase_factor: the factor is multiplied by it where gradients are small.
         decrease_factor: the factor is multiplied by it where too many gradients are large.
