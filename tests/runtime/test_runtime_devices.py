@@ -179,6 +179,31 @@ def test_another_configuration_resets_first(library, monkeypatch):
     assert devices.get(0).num_ipus == 4 and library.epochs == 3
 
 
+def test_other_flags_are_another_configuration(library, monkeypatch):
+    """Those that devices and programs are made with; others are read when they are needed."""
+    config = configured(auto_select_ipus=2)
+    first = devices.get(0)
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--executable_cache_path=/nowhere")
+    config.configure_ipu_system()
+    assert devices.get(0) is first and library.epochs == 1
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
+    with pytest.raises(tf.errors.FailedPreconditionError, match="other TF_POPLAR_FLAGS"):
+        ipu_config.configure_ipu_system(config, reset_configuration=False)
+    assert not devices.get(0).on_model
+    config.configure_ipu_system()
+    assert devices.get(0).on_model and library.epochs == 3
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=8")
+    config.configure_ipu_system()
+    assert library.epochs == 5
+
+
+def test_an_equal_configuration_stays_on_demand(library, monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_on_demand")
+    config = configured(auto_select_ipus=2)
+    config.configure_ipu_system()
+    assert library.epochs == 1
+
+
 def test_without_reset_a_second_configuration_fails():
     config = configured(auto_select_ipus=2)
     config.auto_select_ipus = 4

@@ -20,7 +20,8 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     Args:
         config: an `IPUConfig`, or an `IpuOptions` protobuf.
         device: the CPU device that Graphcore's op ran on; any will do here.
-        reset_configuration: whether a different configuration that is active is reset first.
+        reset_configuration: whether an active configuration is reset first if it has other options or other
+            `TF_POPLAR_FLAGS`.
 
     Raises:
         TypeError: if `config` is neither.
@@ -47,8 +48,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
             f"`config` must be an IpuOptions instance or an IPUConfig; received {type(config).__name__}. "
             "Make one with ipu.config.IPUConfig()."
         )
-    active = devices.configured()
-    if reset_configuration and active is not None and active != options:
+    if reset_configuration and devices.configured() is not None and not devices.is_active(options):
         warnings.warn("Resetting existing IPU configuration before applying new configuration")
         devices.reset()
     devices.configure(options)

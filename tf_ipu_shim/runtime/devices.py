@@ -34,6 +34,7 @@ load_library: Callable[[], Any] = _load_plugin
 
 _lock = threading.RLock()
 _options: Any = None
+_flags_key: tuple[tuple[str, Any], ...] = ()  # of the flags that the active configuration began with
 _devices: tuple[IpuDevice, ...] = ()
 _applications: dict[int, IpuDevice] = {}
 
@@ -41,7 +42,7 @@ _applications: dict[int, IpuDevice] = {}
 def configure(options: Any) -> None:
     """Creates this process's TensorFlow devices, and attaches them if the connection type says so.
 
-    If an equal configuration is active, nothing changes.
+    If an equal configuration is active, with the same `TF_POPLAR_FLAGS` for devices and programs, nothing changes.
 
     Source: `tensorflow.compiler.plugin.poplar` (C++ driver), docs/reference/facts.md, section "Choosing and attaching
         devices".
@@ -53,23 +54,23 @@ def configure(options: Any) -> None:
         >>> get(0).poplar_id
         24
     """
-    global _options
-    options = _apply_flags(options)
+    global _options, _flags_key
     with _lock:
         if _options is not None:
-            if _options == options:
+            if is_active(options):
                 return
             from tensorflow.compat.v2 import errors
 
             raise errors.FailedPreconditionError(
                 None,
                 None,
-                "IPU system configuration can only be set once: it is already set. Call "
-                "ipu.config.reset_ipu_configuration() before configuring it again.",
+                "IPU system configuration can only be set once: it is already set, with other options or other "
+                f"{flags.ENVIRONMENT_VARIABLE}. Call ipu.config.reset_ipu_configuration() before configuring it again.",
             )
         _release()
+        options, flags_key = _apply_flags(options), flags.current().compilation_key
         _start(_copy(options))
-        _options = options
+        _options, _flags_key = options, flags_key
         load_library().list_devices(len(_devices))
 
 
@@ -86,6 +87,12 @@ def reset() -> None:
         if active:
             load_library().list_devices(None)
             load_library().new_epoch()
+
+
+def is_active(options: Any) -> bool:
+    """Returns whether the active configuration has these options and began with the flags in force now."""
+    with _lock:
+        return _options == _apply_flags(options) and _flags_key == flags.current().compilation_key
 
 
 def configured() -> Any:
