@@ -172,6 +172,16 @@ def test_a_mean_is_a_sum_that_is_scaled(names):
     assert made[-1].startswith("mean/multiply")  # of one number: there is nothing to broadcast
 
 
+def test_sdk_2_4_scales_a_mean_after_the_sum(names, monkeypatch):
+    """As `casts_elimination_test` of Graphcore's releases has it."""
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.4")
+    made = names(lambda a: tf.reduce_mean(a, 1, name="mean"), [2, 64], dtype=np.float16)
+    assert made[0].startswith("mean/fusion/Reduce") and made[-2:] == [
+        "mean/fusion.1/Op/Multiply",
+        "mean/convert.1/Cast",
+    ]
+
+
 def test_convolutions_of_other_shapes_are_other_functions(names):
     def function(x, kernel):
         first = tf.nn.conv2d(x, kernel, 1, "SAME", name="first")

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tf_ipu_shim import sdk
 from tf_ipu_shim.memory_model.computations.work import elements_of
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
+_SCALED_REDUCTIONS_SINCE = (2, 5)  # SDK
 _HALF_AND_SINGLE = frozenset({xla_data_pb2.F16, xla_data_pb2.F32})
 _SAME_ELEMENTS = frozenset({"bitcast", "reshape"})
 DRAWN = frozenset(
@@ -288,7 +290,8 @@ class _Finder:
             self._found[operand.id], fused = None, True
         scaled = self._scaled_by(instruction)
         if scaled is not None and scaled.id not in self._found:
-            self._found[scaled.id], fused = None, True
+            is_one_call = sdk.current() >= _SCALED_REDUCTIONS_SINCE
+            self._found[scaled.id], fused = None if is_one_call else Fusion("fusion", "Op/Multiply"), True
         if fused:
             self._found[instruction.id] = Fusion("fusion")
 
