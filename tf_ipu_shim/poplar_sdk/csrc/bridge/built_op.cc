@@ -35,6 +35,7 @@ std::string handleOf(const char* kind, std::size_t index) { return kind + std::t
 }  // namespace
 
 BuiltOp::BuiltOp(OpCall call, const BuiltOp* earlier) : call_(std::move(call)), graph_(targetOf(call_.target)) {
+  graph_.state().of_tensorflow_op = true;
   if (earlier) graph_.state().program_codelets = earlier->graph_.state().program_codelets;
   const UserLibrary& library = UserLibrary::get(call_);
   library.require(call_);

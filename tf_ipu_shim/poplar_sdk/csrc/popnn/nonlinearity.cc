@@ -1,6 +1,7 @@
 // Non-linear functions, softmax and their gradients.
 #include <istream>
 #include <ostream>
+#include <poplar/detail/compute_sets.hpp>
 #include <popnn/LogSoftmax.hpp>
 #include <popnn/NonLinearity.hpp>
 #include <popnn/NonLinearityDefUtil.hpp>
@@ -205,6 +206,28 @@ Tensor nonLinearityInputGradient(poplar::Graph &graph, Type nonLinearityType, Te
               result[begin + i] = static_cast<float>(y[i] * (gradient[i] - along));
           });
   return out;
+}
+
+void nonLinearityInPlace(poplar::Graph &graph, Type nonLinearityType, Tensor t, poplar::ComputeSet &cs,
+                         const poplar::DebugContext &debugContext) {
+  Sequence steps;
+  nonLinearityInPlace(graph, nonLinearityType, t, steps, debugContext);
+  poplar::detail::addToComputeSet(graph, cs, steps);
+}
+
+void nonLinearityInPlace(poplar::Graph &graph, Type nonLinearityType, Tensor t, float &nonLinearityScaling,
+                         poplar::ComputeSet &cs, const poplar::DebugContext &debugContext) {
+  Sequence steps;
+  nonLinearityInPlace(graph, nonLinearityType, t, nonLinearityScaling, steps, debugContext);
+  poplar::detail::addToComputeSet(graph, cs, steps);
+}
+
+Tensor nonLinearityInputGradient(poplar::Graph &graph, Type nonLinearityType, Tensor act, Tensor outGradient,
+                                 poplar::ComputeSet &cs, const poplar::DebugContext &debugContext) {
+  Sequence steps;
+  const auto gradient = nonLinearityInputGradient(graph, nonLinearityType, act, outGradient, steps, debugContext);
+  poplar::detail::addToComputeSet(graph, cs, steps);
+  return gradient;
 }
 
 Tensor logSoftmax(poplar::Graph &graph, Tensor t, Sequence &prog, const poplar::DebugContext &debugContext) {

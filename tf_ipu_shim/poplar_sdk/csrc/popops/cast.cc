@@ -1,4 +1,5 @@
 // Conversions between element types.
+#include <poplar/detail/compute_sets.hpp>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <poputil/detail/kernels.hpp>
@@ -28,6 +29,19 @@ poplar::program::Program cast(poplar::Graph &graph, poplar::Tensor src, poplar::
   poplar::program::Sequence prog({}, debugContext);
   castWithOutput(graph, src, dst, prog, debugContext);
   return prog;
+}
+
+void cast(poplar::Graph &graph, poplar::Tensor src, poplar::Tensor dst, poplar::ComputeSet cs) {
+  poplar::program::Sequence steps;
+  castWithOutput(graph, src, dst, steps);
+  poplar::detail::addToComputeSet(graph, cs, steps);
+}
+
+poplar::Tensor cast(poplar::Graph &graph, poplar::Tensor src, const poplar::Type &dstType, poplar::ComputeSet cs,
+                    const poplar::DebugContext &debugContext) {
+  const auto dst = graph.clone(dstType, src, {debugContext, "Cast/Out"});
+  cast(graph, src, dst, cs);
+  return dst;
 }
 
 poplar::Tensor checkAccuracyWhenCast(poplar::Graph &graph, const poplar::Tensor &input, poplar::Type outputType,

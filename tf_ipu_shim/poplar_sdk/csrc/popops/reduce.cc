@@ -1,6 +1,7 @@
 // Reductions over dimensions. Floating-point sums and products are accumulated in double, then rounded once.
 #pragma GCC optimize("O3,no-trapping-math")  // the loops are vectorised
 #include <memory>
+#include <poplar/detail/compute_sets.hpp>
 #include <popops/Reduce.hpp>
 #include <sstream>
 
@@ -281,6 +282,39 @@ void reduceWithOutput(poplar::Graph &graph, const Tensor &in, const Tensor &out,
   addReduction(in, out, dims, params, [&](const std::vector<Tensor> &inputs, poplar::detail::Kernel kernel) {
     poputil::detail::addKernelIfAny(graph, prog, {debugContext, "Reduce"}, inputs, {out}, std::move(kernel));
   });
+}
+
+namespace {
+
+void addToFirst(poplar::Graph &graph, std::vector<poplar::ComputeSet> &css, const Sequence &steps,
+                const poplar::DebugContext &debugContext) {
+  if (css.empty()) css.push_back(graph.addComputeSet({debugContext, "Reduce"}));
+  poplar::detail::addToComputeSet(graph, css.front(), steps);
+}
+
+}  // namespace
+
+Tensor reduce(poplar::Graph &graph, const Tensor &in, const poplar::Type &outType, const std::vector<std::size_t> &dims,
+              ReduceParams params, std::vector<poplar::ComputeSet> &css, const poplar::DebugContext &debugContext,
+              const OptionFlags &options) {
+  Sequence steps;
+  const auto out = reduce(graph, in, outType, dims, std::move(params), steps, debugContext, options);
+  addToFirst(graph, css, steps, debugContext);
+  return out;
+}
+
+Tensor reduce(poplar::Graph &graph, const Tensor &in, const std::vector<std::size_t> &dims, ReduceParams params,
+              std::vector<poplar::ComputeSet> &css, const poplar::DebugContext &debugContext,
+              const OptionFlags &options) {
+  return reduce(graph, in, in.elementType(), dims, std::move(params), css, debugContext, options);
+}
+
+void reduceWithOutput(poplar::Graph &graph, const Tensor &in, const Tensor &out, const std::vector<std::size_t> &dims,
+                      ReduceParams params, std::vector<poplar::ComputeSet> &css,
+                      const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  Sequence steps;
+  reduceWithOutput(graph, in, out, dims, std::move(params), steps, debugContext, options);
+  addToFirst(graph, css, steps, debugContext);
 }
 
 void reduceMany(poplar::Graph &graph, const std::vector<SingleReduceOp> &reductions, std::vector<Tensor> &outputs,

@@ -26,6 +26,16 @@ poplar::Tensor nonLinearityInputGradient(poplar::Graph &graph, NonLinearityType 
                                          poplar::Tensor outGradient, poplar::program::Sequence &prog,
                                          const poplar::DebugContext &debugContext = {});
 
+// The same in a compute set that the caller runs.
+void nonLinearityInPlace(poplar::Graph &graph, NonLinearityType nonLinearityType, poplar::Tensor t,
+                         poplar::ComputeSet &cs, const poplar::DebugContext &debugContext = {});
+void nonLinearityInPlace(poplar::Graph &graph, NonLinearityType nonLinearityType, poplar::Tensor t,
+                         float &nonLinearityScaling, poplar::ComputeSet &cs,
+                         const poplar::DebugContext &debugContext = {});
+poplar::Tensor nonLinearityInputGradient(poplar::Graph &graph, NonLinearityType nonLinearityType, poplar::Tensor act,
+                                         poplar::Tensor outGradient, poplar::ComputeSet &cs,
+                                         const poplar::DebugContext &debugContext = {});
+
 #define TF_IPU_SHIM_NON_LINEARITY(name, TYPE)                                                                  \
   inline poplar::Tensor name(poplar::Graph &graph, poplar::Tensor t, poplar::program::Sequence &prog,          \
                              const poplar::DebugContext &debugContext = {}) {                                  \

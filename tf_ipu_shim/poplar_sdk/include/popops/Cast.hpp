@@ -18,6 +18,11 @@ void castWithOutput(poplar::Graph &graph, const poplar::Tensor &src, const popla
 poplar::program::Program cast(poplar::Graph &graph, poplar::Tensor src, poplar::Tensor dst,
                               const poplar::DebugContext &debugContext = {});
 
+// Casts in a compute set that the caller runs.
+void cast(poplar::Graph &graph, poplar::Tensor src, poplar::Tensor dst, poplar::ComputeSet cs);
+poplar::Tensor cast(poplar::Graph &graph, poplar::Tensor src, const poplar::Type &dstType, poplar::ComputeSet cs,
+                    const poplar::DebugContext &debugContext = {});
+
 // Whether the scalar `input` stays within the relative tolerance when it is cast to half.
 poplar::Tensor checkAccuracyWhenCast(poplar::Graph &graph, const poplar::Tensor &input, poplar::Type outputType,
                                      double tolerance, poplar::program::Sequence &prog,

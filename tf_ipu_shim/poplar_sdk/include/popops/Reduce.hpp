@@ -42,6 +42,17 @@ void reduceWithOutput(poplar::Graph &graph, const poplar::Tensor &in, const popl
                       const std::vector<std::size_t> &dims, ReduceParams params, poplar::program::Sequence &prog,
                       const poplar::DebugContext &debugContext = {}, const poplar::OptionFlags &options = {});
 
+// The same, in a compute set that the caller runs: the first of `css`, which gets one if it is empty.
+poplar::Tensor reduce(poplar::Graph &graph, const poplar::Tensor &in, const poplar::Type &outType,
+                      const std::vector<std::size_t> &dims, ReduceParams params, std::vector<poplar::ComputeSet> &css,
+                      const poplar::DebugContext &debugContext = {}, const poplar::OptionFlags &options = {});
+poplar::Tensor reduce(poplar::Graph &graph, const poplar::Tensor &in, const std::vector<std::size_t> &dims,
+                      ReduceParams params, std::vector<poplar::ComputeSet> &css,
+                      const poplar::DebugContext &debugContext = {}, const poplar::OptionFlags &options = {});
+void reduceWithOutput(poplar::Graph &graph, const poplar::Tensor &in, const poplar::Tensor &out,
+                      const std::vector<std::size_t> &dims, ReduceParams params, std::vector<poplar::ComputeSet> &css,
+                      const poplar::DebugContext &debugContext = {}, const poplar::OptionFlags &options = {});
+
 // One reduction of reduceMany().
 struct SingleReduceOp {
   poplar::Tensor in;

@@ -166,6 +166,7 @@ class Walker {
       known = compute_sets_.emplace(step.compute_set, computeSet(graph_.compute_sets[step.compute_set])).first;
     account_.steps.push_back(known->second);
     account_.steps.back().times = times;
+    for (const auto& program : graph_.compute_sets[step.compute_set].programs) walk(program, times);
   }
 
   AccountStep computeSet(const ComputeSetState& set) {

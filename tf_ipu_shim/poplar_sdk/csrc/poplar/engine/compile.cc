@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 namespace poplar::detail {
 
@@ -194,7 +195,7 @@ class Compiler {
     if (!known) {
       keep_.push_back(program);
       auto step = std::visit([&](const auto& what) { return lower(node, what); }, node.step);
-      return done_[&node] = graph_.counts_cycles && isLeaf(node) ? counted(program, step) : step;
+      return done_[&node] = counts_ && isLeaf(node) ? counted(program, step) : step;
     }
     return known;
   }
@@ -249,7 +250,14 @@ class Compiler {
                                     "; expected bool. Pass a variable of type BOOL.");
       result->predicate = single(*step.predicate, node);
     }
-    return result;
+    const auto& programs = graph_.compute_sets[step.compute_set].programs;
+    if (programs.empty()) return result;
+    auto all = make<CompiledSequence>();
+    all->steps.push_back(result);
+    const bool counts = std::exchange(counts_, false);  // the cycles of the compute set have theirs
+    for (const auto& program : programs) all->steps.push_back(compile(program));
+    counts_ = counts;
+    return all;
   }
   StepPointer lower(const Node& node, const CopyStep& step) {
     const auto from = spansOf(step.source, node), to = spansOf(step.destination, node);
@@ -432,6 +440,7 @@ class Compiler {
 
   Compiled& result_;
   GraphState& graph_;
+  bool counts_ = graph_.counts_cycles;
   std::unordered_map<const Node*, StepPointer> done_;
   std::vector<Program> keep_;  // nodes stay at their addresses
 };

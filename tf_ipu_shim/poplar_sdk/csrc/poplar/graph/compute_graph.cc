@@ -27,7 +27,10 @@ class ComputeSets {
   const std::vector<std::pair<std::string, const KernelStep*>>& kernels() const { return kernels_; }
 
  private:
-  void visit(const ExecuteStep& step) { found_.insert(step.compute_set); }
+  void visit(const ExecuteStep& step) {
+    if (!found_.insert(step.compute_set).second) return;
+    for (const auto& program : graph_.compute_sets[step.compute_set].programs) find(program);
+  }
   void visit(const KernelStep& step) { kernels_.emplace_back(name_, &step); }
   void visit(const SequenceStep& step) {
     for (const auto& program : step.programs) find(program);

@@ -1,6 +1,8 @@
 // Constructs programs and checks their arguments.
 #include "poplar/graph/node.hpp"
+#include "poplar/graph/state.hpp"
 
+#include <poplar/detail/compute_sets.hpp>
 #include <poplar/exceptions.hpp>
 
 namespace poplar {
@@ -228,6 +230,14 @@ void addKernel(Graph&, program::Sequence& program, const DebugContext& name, con
   auto node = std::make_shared<Node>(
       Node{name.getPathName(), KernelStep{inputs, outputs, std::move(kernel), std::move(cost)}});
   program.add(program::Program(std::move(node)));
+}
+
+void addToComputeSet(Graph& graph, const ComputeSet& computeSet, const program::Program& program) {
+  auto& compute_sets = graph.state().compute_sets;
+  if (computeSet.isNull() || computeSet.getId() >= compute_sets.size())
+    throw graph_object_creation_error("A library function was given a compute set that is not of this graph. Pass one of "
+                                      "addComputeSet.");
+  compute_sets[computeSet.getId()].programs.push_back(program);
 }
 
 }  // namespace detail

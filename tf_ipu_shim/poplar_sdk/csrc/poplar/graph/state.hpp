@@ -130,6 +130,7 @@ struct VertexState {
 struct ComputeSetState {
   std::string name;
   std::vector<unsigned> vertices;
+  std::vector<program::Program> programs;  // of library functions, after the vertices
 };
 
 // A codelet library that a graph has loaded; libraries stay loaded until the process ends.
@@ -156,6 +157,7 @@ struct GraphState {
   std::vector<ComputeSetState> compute_sets;
   std::vector<program::Program> functions;
   std::vector<HostFunctionState> host_functions;
+  bool of_tensorflow_op = false;  // whose graph has one replica only, whatever the program has
   bool counts_cycles = false;  // whether a program reads the cycles that ran
   std::map<std::string, DataStream> streams;
   std::map<std::string, RemoteBuffer> remote_buffers;
