@@ -1,4 +1,5 @@
 // Runs the cases of the libraries and writes their inputs and outputs: libraries INDEX DATA.
+#include "callers_cases.hpp"
 #include "elementwise_cases.hpp"
 #include "layer_cases.hpp"
 #include "nn_cases.hpp"
@@ -15,7 +16,8 @@ int main(int, char **arguments) {
   _mm_setcsr(_mm_getcsr() | 0x8040);  // subnormal numbers count as zero, as in TensorFlow's threads
 #endif
   std::ofstream index(arguments[1]), data(arguments[2], std::ios::binary);
-  for (const auto &part : {elementwiseCases(), popopsCases(), nnCases(), layerCases(), optionCases(), sparseCases()}) {
+  for (const auto &part : {elementwiseCases(), popopsCases(), nnCases(), layerCases(), optionCases(), sparseCases(),
+                           callersCases()}) {
     for (const auto &named : part) {
       try {
         Case c(named.name, index, data);
