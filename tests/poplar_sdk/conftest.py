@@ -27,7 +27,7 @@ def op_libraries(tmp_path_factory):
     run(f"{prefix}/bin/popc {SOURCES / 'codelets.cpp'} -o codelets.gp")
     for level in LEVELS:
         (directory / f"level{level}.cc").write_text(f'extern "C" {{ int custom_op_api_level = {level}; }}\n')
-        run(f"g++ {flags} -shared ops.o level{level}.cc -o libops{level}.so -lpoplar")
+        run(f"g++ {flags} -shared ops.o level{level}.cc -o libops{level}.so -lgcl -lpoplar")
     (directory / "missing.cc").write_text(
         "namespace popops { void notThere(int); }\nvoid f() { popops::notThere(1); }\n"
     )

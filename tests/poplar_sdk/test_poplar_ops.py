@@ -341,6 +341,7 @@ ERRORS = {
     "shape": ("libops5.so", "WrongShape", r"is float, shape \{1\}; expected float, shape \{3\}"),
     "type": ("libops5.so", "Product", "expected int, shape"),
     "exception": ("libops5.so", "Refuses", "std::invalid_argument: attributes"),
+    "replicas": ("libops5.so", "ReducesReplicas", "gcl::allReduceCrossReplica.*other replicas.*cross_replica_ops"),
     "unmapped": ("libops5.so", "Unmapped", "lost"),
     "vertex": ("libops5.so", "VertexThrows", "the vertex refuses"),
 }

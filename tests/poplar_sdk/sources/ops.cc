@@ -1,5 +1,6 @@
 // The ops of a user's library: those of Graphcore's documents written anew, and some that fail. Linked once for each
 // API level with a file that has `custom_op_api_level`.
+#include <gcl/Collectives.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/Tensor.hpp>
@@ -191,6 +192,11 @@ Program WrongShape(Graph& graph, const Tensors& inputs, Tensors& outputs, Text, 
 }
 Program Refuses(Graph&, const Tensors&, Tensors&, Text attributes, Text) {
   throw std::invalid_argument("attributes are '" + attributes + "'");
+}
+Program ReducesReplicas(Graph& graph, const Tensors& inputs, Tensors& outputs, Text, Text) {
+  Sequence prog;
+  outputs = {gcl::allReduceCrossReplica(graph, inputs[0], gcl::CollectiveOperator::ADD, prog)};
+  return prog;
 }
 Program BuildCrashes(Graph&, const Tensors&, Tensors&, Text, Text) { std::abort(); }
 Program VertexThrows(Graph& graph, const Tensors& inputs, Tensors& outputs, Text, Text) {

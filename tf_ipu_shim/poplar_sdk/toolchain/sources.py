@@ -15,7 +15,7 @@ INCLUDE_DIRECTORY = ROOT / "include"
 SOURCE_DIRECTORY = ROOT / "csrc"
 TEMPLATE_DIRECTORY = ROOT / "toolchain" / "templates"
 BRIDGE = "bridge"
-_LINK_ORDER = ("poplar", "poputil", "gcl", "popops", "poprand", "poplin", "popnn", "popfloat", "popsparse")
+_LINK_ORDER = ("poplar", "poputil", "popops", "gcl", "poprand", "poplin", "popnn", "popfloat", "popsparse")
 """Each library may use those before it."""
 _INCLUDE = re.compile(rb'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 _CPU_FEATURES = ("f16c", "avx2")

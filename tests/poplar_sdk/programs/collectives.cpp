@@ -1,0 +1,64 @@
+// Runs a collective on four replicas, of which replica r has 10 r + i at element i: collectives NAME TYPE SIZE, for the
+// group. Prints the result of each replica, one a line.
+#include <gcl/Collectives.hpp>
+#include <gcl/TileAllocation.hpp>
+#include <poplar/CycleCount.hpp>
+#include <poplar/Engine.hpp>
+#include <poplar/Graph.hpp>
+#include <poplar/detail/kernel.hpp>
+#include <popops/Cast.hpp>
+#include <popops/ElementWise.hpp>
+#include <poputil/TileMapping.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+using namespace poplar;
+using gcl::CommGroup;
+
+constexpr unsigned REPLICAS = 4;
+
+Tensor collective(const std::string& name, Graph& graph, Tensor data, const CommGroup& group, program::Sequence& prog) {
+  if (name == "gather") return gcl::allGatherCrossReplica(graph, data, prog, group);
+  if (name == "to all") return gcl::allToAllCrossReplica(graph, data.reshape({2, 3}), prog, group);
+  if (name == "broadcast") return gcl::broadcastCrossReplica(graph, data, prog, group, 1);
+  if (name == "scatter")
+    return gcl::reduceScatterCrossReplica(graph, data.slice(0, 5), gcl::CollectiveOperator::ADD, prog, group);
+  if (name == "in place") {
+    gcl::allReduceInPlaceCrossReplica(graph, data, gcl::CollectiveOperator::MAX, prog, group);
+    return data;
+  }
+  gcl::CollectiveOperator op;
+  std::istringstream(name) >> op;
+  std::ostringstream written;
+  written << op;
+  if (written.str() != name) std::abort();
+  return gcl::allReduceCrossReplica(graph, data, op, prog, group);
+}
+
+int main(int, char** arguments) {
+  Graph graph(Target::createIPUTarget(REPLICAS, 8, "ipu2"), replication_factor(REPLICAS));
+  const CommGroup group(static_cast<gcl::CommGroupType>(std::atoi(arguments[2])), std::atoi(arguments[3]));
+  program::Sequence prog;
+  try {
+    if (gcl::perIPUTiles(graph, 2, 3) != std::vector<unsigned>{2, 3, 4}) std::abort();
+    const auto index = graph.addReplicationIndexConstant();
+    graph.setTileMapping(index, 0);
+    const auto numbers = graph.addConstant<float>(FLOAT, {6}, {0, 1, 2, 3, 4, 5});
+    graph.setTileMapping(numbers, 1);
+    const auto replica = popops::cast(graph, index, FLOAT, prog);
+    using namespace popops::expr;
+    const auto data = popops::map(graph, Add(Mul(_1, Const(10.f)), _2), {replica, numbers}, prog);
+    const auto result = collective(arguments[1], graph, data, group, prog);
+    graph.createHostRead("result", result);
+    Engine engine(graph, prog);
+    engine.run();
+    std::vector<float> values(result.numElements() * REPLICAS);
+    engine.readTensor("result", values.data(), values.data() + values.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      std::cout << values[i] << ((i + 1) % result.numElements() == 0 ? '\n' : ' ');
+  } catch (const std::exception& error) {
+    std::cout << "error " << error.what() << '\n';
+  }
+}

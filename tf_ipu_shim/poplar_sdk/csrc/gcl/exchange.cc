@@ -1,0 +1,95 @@
+// Groups of replicas, and their data as a tensor of each replica.
+#include "gcl/exchange.hpp"
+
+#include <cstring>
+
+#include "poplar/graph/state.hpp"
+
+namespace gcl::detail {
+
+namespace {
+
+using poplar::program::CrossReplicaCopy;
+
+// Adds a kernel that also gets the place of its replica in the group.
+void addPlacedKernel(poplar::Graph &graph, const Group &group, std::vector<Tensor> inputs, const Tensor &out,
+                     Sequence &prog, const poplar::DebugContext &debugContext,
+                     std::function<void(unsigned, const KernelArguments &)> kernel) {
+  const auto replica = graph.addReplicationIndexConstant({debugContext, "replica"});
+  graph.setTileMapping(replica, 0);
+  inputs.push_back(replica.reshape({}));
+  poputil::detail::addKernelIfAny(graph, prog, debugContext, inputs, {out},
+                                  [=, kernel = std::move(kernel)](const KernelArguments &arguments) {
+                                    unsigned index = 0;
+                                    std::memcpy(&index, arguments.inputs.back(), sizeof index);
+                                    kernel(group.placeOf(index), arguments);
+                                  });
+}
+
+std::size_t bytesOf(const poplar::Graph &graph, const Tensor &tensor) {
+  return graph.getTarget().getTypeSize(tensor.elementType());
+}
+
+}  // namespace
+
+Group::Group(const poplar::Graph &graph, const CommGroup &group, const char *function)
+    : replicas_(graph.getReplicationFactor()), size_(replicas_) {
+  if (graph.state().of_tensorflow_op)
+    poputil::detail::fail(function, "a custom op of a TensorFlow program does not see other replicas",
+                          "Use tensorflow.python.ipu.ops.cross_replica_ops on the op's inputs or outputs");
+  if (group.type == CommGroupType::ALL) return;
+  if (group.replicaGroupSize != 0) size_ = group.replicaGroupSize;
+  if (replicas_ % size_ != 0)
+    poputil::detail::fail(function, "the group has " + std::to_string(size_) + " of " + std::to_string(replicas_) +
+                          " replicas; expected a divisor", "Pass another replicaGroupSize");
+  if (group.type == CommGroupType::ORTHOGONAL) distance_ = replicas_ / size_;
+}
+
+std::map<unsigned, unsigned> Group::rotation(unsigned steps) const {
+  std::map<unsigned, unsigned> map;
+  for (unsigned replica = 0; replica != replicas_; ++replica) {
+    const unsigned place = placeOf(replica), first = replica - place * distance_;
+    map[replica] = first + (place + steps) % size_ * distance_;
+  }
+  return map;
+}
+
+Tensor gathered(poplar::Graph &graph, const Group &group, const Tensor &data, Sequence &prog,
+                const poplar::DebugContext &debugContext) {
+  std::vector<Tensor> received{data};
+  for (unsigned steps = 1; steps != group.size(); ++steps) {
+    received.push_back(graph.clone(data, {debugContext, "received"}));
+    prog.add(CrossReplicaCopy(data, received.back(), group.rotation(steps), {debugContext, "exchange"}));
+  }
+  Shape shape = data.shape();
+  shape.insert(shape.begin(), group.size());
+  const auto out = poputil::detail::createLinear(graph, data.elementType(), shape, {debugContext, "gathered"});
+  const std::size_t bytes = data.numElements() * bytesOf(graph, data);
+  addPlacedKernel(graph, group, received, out, prog, {debugContext, "gather"},
+                  [=](unsigned place, const KernelArguments &arguments) {
+                    char *to = static_cast<char *>(arguments.outputs[0]);
+                    for (unsigned steps = 0; steps != group.size(); ++steps)
+                      std::memcpy(to + (place + group.size() - steps) % group.size() * bytes, arguments.inputs[steps],
+                                  bytes);
+                  });
+  return out;
+}
+
+Tensor chosen(poplar::Graph &graph, const Group &group, const Tensor &from, const Shape &shape, Sequence &prog,
+              const poplar::DebugContext &debugContext, std::function<std::size_t(unsigned, std::size_t)> choose) {
+  const auto out = poputil::detail::createLinear(graph, from.elementType(), shape, {debugContext, "out"});
+  const std::size_t bytes = bytesOf(graph, from), count = out.numElements(), all = from.numElements();
+  addPlacedKernel(graph, group, {from}, out, prog, {debugContext, "choose"},
+                  [=, choose = std::move(choose)](unsigned place, const KernelArguments &arguments) {
+                    const char *data = static_cast<const char *>(arguments.inputs[0]);
+                    char *to = static_cast<char *>(arguments.outputs[0]);
+                    for (std::size_t i = 0; i != count; ++i) {
+                      const std::size_t index = choose(place, i);
+                      if (index < all) std::memcpy(to + i * bytes, data + index * bytes, bytes);
+                      else std::memset(to + i * bytes, 0, bytes);
+                    }
+                  });
+  return out;
+}
+
+}  // namespace gcl::detail
