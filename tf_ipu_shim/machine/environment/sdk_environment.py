@@ -13,7 +13,8 @@ _REASONS = {
     "POPLAR_LOG_LEVEL": _LOG,
     "POPLIBS_LOG_LEVEL": _LOG,
     "POPLAR_RUNTIME_OPTIONS": reasons.WAITS,
-    "PVTI_OPTIONS": "no `.pvti` file: TensorFlow's profiler has the spans (`tf.profiler.experimental.start`)",
+    "PVTI_OPTIONS": "no `.pvti` file: TensorFlow's profiler has the spans (`tf.profiler.experimental.start`), "
+    "and a C++ program writes JSON",
     "TF_POPLAR_VLOG_LEVEL": _LOG,
 }
 
