@@ -201,6 +201,30 @@ def test_vectors_of_vectors_compute(program, name, expected):
         np.testing.assert_array_equal(found, expected(row, by))
 
 
+EARLY = r"""
+#include <Vertex.hpp>
+#include <ipuvectormath>
+class Pairs : public poplar::Vertex {
+public:
+  poplar::Input<poplar::Vector<float, poplar::VectorLayout::ONE_PTR, 8>> in;
+  poplar::Output<poplar::Vector<float>> out;
+  bool compute() {
+    const float2* pairs = reinterpret_cast<float2*>(&in[0]);
+    for (unsigned i = 0; i < out.size(); ++i) out.data()[i] = pairs[i][0] - in.data()[2 * i + 1];
+    return true;
+  }
+};
+"""
+
+
+def test_codelets_of_early_releases_compile(tmp_path):
+    (tmp_path / "early.cpp").write_text(EARLY)
+    assert popc.main([str(tmp_path / "early.cpp"), "-o", str(tmp_path / "early.gp")]) == 0
+    data, out = np.float32([1, 2, 3, 5, 8, 13]), np.zeros(3, np.float32)
+    vertex_tables.GraphProgram(tmp_path / "early.gp").run("Pairs", {}, **{"in": data}, out=out)
+    np.testing.assert_array_equal(out, data[::2] - data[1::2])
+
+
 def test_half_is_a_number_of_the_standard_library(program):
     out = np.zeros(5, np.float16)
     done, cycles = program.run("Limits", out=out, state=np.int32([0, 8]))

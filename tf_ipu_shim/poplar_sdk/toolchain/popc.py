@@ -88,7 +88,8 @@ def _preprocess(compiler: Sequence[str], arguments: Arguments, source: str) -> s
     """Returns the source with its includes, for the CPU: `__IPU__` is not defined."""
     checked = ["-DPOPLAR_CHECKED"] if arguments.checked else []
     include = f"-isystem{sources.INCLUDE_DIRECTORY}"
-    words = [*compiler, "-E", "-x", "c++", *arguments.language, *arguments.preprocessor, *checked, include]
+    bare = f"-idirafter{sources.INCLUDE_DIRECTORY / 'poplar'}"  # for #include <Vertex.hpp>
+    words = [*compiler, "-E", "-x", "c++", *arguments.language, *arguments.preprocessor, *checked, include, bare]
     text = _run([*words, "-include", registration.HEADER, source], arguments, subprocess.PIPE)
     return _IPU_ATTRIBUTE.sub("", text)
 

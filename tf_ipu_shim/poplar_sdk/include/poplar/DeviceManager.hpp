@@ -4,6 +4,8 @@
 
 #include <poplar/Device.hpp>
 
+// Programs use it without including it.
+#include <optional>
 #include <vector>
 
 namespace poplar {

@@ -53,7 +53,13 @@ class InOut {
 
 // A vector of elements.
 template <typename T, VectorLayout L, unsigned MinAlign, bool Interleaved>
-class Input<Vector<T, L, MinAlign, Interleaved>> : public detail::Elements<const T, detail::hasSize(L)> {};
+class Input<Vector<T, L, MinAlign, Interleaved>> : public detail::Elements<const T, detail::hasSize(L)> {
+ public:
+  using Base = detail::Elements<const T, detail::hasSize(L)>;
+  // Codelets of early releases cast the address of an element to a pointer to short vectors that are not constant.
+  T& operator[](std::size_t index) { return const_cast<T&>(Base::operator[](index)); }
+  const T& operator[](std::size_t index) const { return Base::operator[](index); }
+};
 
 template <typename T, VectorLayout L, unsigned MinAlign, bool Interleaved>
 class Output<Vector<T, L, MinAlign, Interleaved>> : public detail::Elements<T, detail::hasSize(L)> {};

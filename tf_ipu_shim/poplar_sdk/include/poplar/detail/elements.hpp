@@ -44,6 +44,7 @@ class Elements {
   }
   T* cbegin() const { return begin(); }
   T* cend() const { return end(); }
+  T* data() const { return first_; }
   T& front() const { return (*this)[0]; }
   T& back() const { return (*this)[size() - 1]; }
 
