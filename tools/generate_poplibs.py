@@ -50,8 +50,14 @@ Functions compute on the CPU. They compute half in float and round once at the e
 an expression rounds. Reductions accumulate floats in double, products in float.
 
 A new tensor lies linearly over the tiles, as `poputil::mapTensorLinearly` maps it. The result of an element-wise
-function has the mapping of the first operand of its shape. Plans change no value. Forms of functions that add vertices
-to a `ComputeSet` of the caller are missing.
+function has the mapping of the first operand of its shape. Plans change no value. Steps that a function
+adds to a `ComputeSet` of the caller run after the vertices of the compute set.
+
+The functions of `gcl` work in a graph with replicas. A custom op of a TensorFlow program sees one replica only, so they
+are refused there. [Collectives](../collectives.md) has TensorFlow's functions for the op's inputs and outputs.
+
+`pvti/pvti.hpp` is there, too. With `PVTI_OPTIONS='{{"enable":"true"}}'` a program writes its tracepoints and graphs to
+`pvti_PROCESS.json`, in the trace format of Chrome. The option `"directory"` names the folder.
 
 The tensors of a dynamically sparse matrix have the sizes of its largest number of blocks. A `Partitioner` writes their
 content, which is not that of PopLibs: data that another SDK has written cannot be read.
@@ -92,9 +98,10 @@ def present_names() -> dict[str, list[str]]:
     """Returns the names of our headers by header, sorted."""
     found = {}
     for library in LIBRARIES:
-        for header in sorted((PACKAGE / "include" / library).glob("*.hpp")):
+        folder = PACKAGE / "include" / library
+        for header in sorted(header for header in folder.rglob("*.hpp") if "detail" not in header.parts):
             names = {name.text for name in cpp_names.declared_names(header_text(header))}
-            found[f"{library}/{header.name}"] = sorted(names)
+            found[f"{library}/{header.relative_to(folder)}"] = sorted(names)
     return found
 
 
