@@ -118,8 +118,8 @@ make results
 
 For cycles, a ratio below 1 means that the model is too fast. For throughput and speed-up, it means that the model is
 too slow. Only rows that judge the model are listed; `validation/published.csv` has all rows, with source and command.
-Recurrent networks, training throughput and MLPerf were modelled when every operand of a matmul was rearranged. They
-were not run again. The stencil and the section on calibration are newer.
+Recurrent networks and training throughput were modelled when every operand of a matmul was rearranged. They were not
+run again. MLPerf, the stencil and the section on calibration are newer.
 
 Control flow and copies between iterations are not modelled, which explains most of the difference of recurrent
 networks. Training programs follow Graphcore's examples, with SGD instead of LAMB and without dropout. The rows of 256
