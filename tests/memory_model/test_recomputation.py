@@ -79,6 +79,27 @@ def test_what_only_gradients_need_is_written_with_them():
     assert block.owners() == ["x", "op0", "op1", "op2", "gradients/loss", "op0", "zeros", "gradients/op0"]
 
 
+def test_a_checkpoint_of_a_loop_keeps_its_state_alone():
+    """Not the list of what each time step made, nor the constant that the loop hands on."""
+    block, state = MiniBatch(), 4
+    x = block.op("x", kind="argument")
+    constant = block.add(Value(8, "zero", "constant", Mode.ALWAYS))
+    results = [Value(SIZE, "loop", "temporary"), Value(state, "loop", "temporary")]
+    listed, last = map(block.add, results)
+    view = block.add(Value(8, "loop", "constant", Mode.VIEW, (constant,)))
+    block.run("loop", (x, constant), (listed, last, view), loops=True)
+    block.marks["loop"] = StageOp((0, 0), keeps=True, kept_bytes=frozenset({state}))
+    after = block.op("op1", last, mark=StageOp((0, 1)))
+    loss = block.op("gradients/loss", block.op("op2", after, mark=StageOp((1, 0))), kind="gradient")
+    gradient = block.op("gradients/op1", loss, last, kind="gradient")
+    block.results.append(block.op("gradients/loop", gradient, listed, kind="gradient"))
+    block.recomputed(2, interleaved=True)
+    check(block)
+    assert block.owners() == [
+        "x", "loop", "op1", "op2", "gradients/loss", "gradients/op1", "loop", "gradients/loop"
+    ]  # fmt: skip
+
+
 def test_a_stage_runs_again_before_its_first_gradient():
     block = MiniBatch().chain([3, 1])
     assert smallest(block).peak_bytes == 7 * SIZE  # x, the four ops' values, two gradients

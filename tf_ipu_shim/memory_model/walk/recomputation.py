@@ -9,12 +9,15 @@ checkpoint to the first.
 from __future__ import annotations
 
 import graphlib
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from tensorflow.compat.v2 import dtypes
+
 from tf_ipu_shim.compiler.ir import vocabulary
-from tf_ipu_shim.compiler.ir.node_defs import producer_name
+from tf_ipu_shim.compiler.ir.node_defs import TensorName, producer_name
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.machine.memory import Block, Mode, Step
@@ -31,11 +34,17 @@ class StageOp(NamedTuple):
     Args:
         keeps: whether what it makes is kept.
         draws: whether it makes random numbers.
+        kept_bytes: sizes of the results of a loop that checkpoints hold, without its lists; empty for all results.
     """
 
     rank: Rank
     keeps: bool = False
     draws: bool = False
+    kept_bytes: frozenset[int] = frozenset()
+
+    def keeps_result(self, size: int) -> bool:
+        """Returns whether a result of so many bytes is kept."""
+        return self.keeps and (not self.kept_bytes or size in self.kept_bytes)
 
 
 def interleaves(pipeline: PipelineDescription) -> bool:
@@ -62,7 +71,8 @@ def _stage_ops(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str,
     before = {
         name: [other for other in map(producer_name, node.input) if other in nodes] for name, node in nodes.items()
     }
-    checkpointed = {_made_by(node, nodes) for node in nodes.values() if vocabulary.CHECKPOINT_ATTRIBUTE in node.attr}
+    held = [_held_tensor(node, nodes) for node in nodes.values() if vocabulary.CHECKPOINT_ATTRIBUTE in node.attr]
+    checkpointed = {name: _kept_bytes(nodes[name], held) for name in map(producer_name, held) if name in nodes}
     parts: dict[str, int] = {}
     for name in graphlib.TopologicalSorter(before).static_order():
         parts[name] = max(
@@ -71,15 +81,34 @@ def _stage_ops(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str,
         node = nodes[name]
         yield (
             name,
-            StageOp((node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]), name in checkpointed, node.op in DRAWN),
+            StageOp(
+                (node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]),
+                name in checkpointed,
+                node.op in DRAWN,
+                checkpointed.get(name, frozenset()),
+            ),
         )
 
 
-def _made_by(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
-    """Returns the op whose value a checkpoint holds."""
+def _held_tensor(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
+    """Returns the tensor that a checkpoint holds."""
+    tensor_name = node.name
     while node.op in vocabulary.VIEWS and producer_name(node.input[0]) in nodes:
-        node = nodes[producer_name(node.input[0])]
-    return node.name
+        tensor_name = node.input[0]
+        node = nodes[producer_name(tensor_name)]
+    return tensor_name
+
+
+def _kept_bytes(node: node_def_pb2.NodeDef, held: Iterable[str]) -> frozenset[int]:
+    """Returns the sizes of a loop's results that checkpoints hold; empty for other ops and unknown sizes."""
+    if node.op not in vocabulary.LOOPS:
+        return frozenset()
+    indices = [TensorName.parse(name).position for name in held if producer_name(name) == node.name]
+    shapes = [node.attr["output_shapes"].list.shape[index] for index in indices]
+    types = [dtypes.as_dtype(node.attr["T"].list.type[index]) for index in indices]
+    if any(shape.unknown_rank or -1 in (dim.size for dim in shape.dim) for shape in shapes):
+        return frozenset()
+    return frozenset(math.prod(dim.size for dim in shape.dim) * kind.size for shape, kind in zip(shapes, types))
 
 
 def recompute(
@@ -155,7 +184,7 @@ class _Recomputation:
             return False
         owner = self._steps[maker].owner
         mark = self._marks.get(owner)
-        return owner == user.owner or mark is None or not mark.keeps
+        return owner == user.owner or mark is None or not mark.keeps_result(self._block.values[value_id].bytes)
 
     def _drop(self, index: int, step: Step) -> None:
         mark = self._marks.get(step.owner)
@@ -178,7 +207,7 @@ class _Recomputation:
         if isinstance(step.work, SyncPoint) and step.work.computation is not None:
             return False
         produced = (self._block.values[value_id] for value_id in step.outputs)
-        return all(value.kind == "temporary" and value.home < 0 for value in produced)
+        return all(value.home < 0 and (value.kind == "temporary" or value.mode is Mode.VIEW) for value in produced)
 
     def _depends_only_on_random(self, step: Step) -> bool:
         """Returns whether a step depends only on random numbers, such as a dropout mask."""
