@@ -454,7 +454,7 @@ def test_lists_that_are_none(text):
 
 @pytest.mark.parametrize("text", ["no", "[1]"])
 def test_json_that_is_none(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="is no JSON"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not (a )?JSON"):
         saved_model_tool.saved_model_cli.json_dict(text)
 
 

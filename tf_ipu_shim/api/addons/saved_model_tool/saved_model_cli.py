@@ -132,7 +132,7 @@ def json_dict(strs: str) -> dict[str, Any]:
     try:
         value = json.loads(strs)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{strs!r} is no JSON: {error}") from error
+        raise argparse.ArgumentTypeError(f"{strs!r} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(f"{strs!r} is not a JSON object.")
     return value
