@@ -1,6 +1,7 @@
 """The trace of a profile for TensorBoard, as TensorFlow's own converters, which its profiler calls, make it."""
 
 import argparse
+import gzip
 import importlib
 import json
 
@@ -59,6 +60,22 @@ def times(events):
     """Names of events with begin and end in nanoseconds."""
     drawn = [event for event in events if event.get("ph") == "X"]
     return sorted((event["name"], round(1000 * event["ts"]), round(1000 * event["dur"])) for event in drawn)
+
+
+@pytest.mark.parametrize(
+    ("installed", "suffix"),
+    [((), ".pb"), (("tensorboard_plugin_profile",), ".gz"), (("tensorboard_plugin_profile", "xprof"), ".pb")],
+)
+def test_profiler_offers_no_empty_tool(profile, tmp_path, monkeypatch, installed, suffix):
+    """Of a trace file it offers the trace viewer only. Which profiler is installed is told by its modules."""
+    for name in installed:
+        (tmp_path / f"{name}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tensorboard.write_log(profile, str(tmp_path / "logs"))
+    assert path.suffix == suffix
+    if suffix == ".gz":
+        assert path.name.endswith(".trace.json.gz")  # as the profiler knows the tool
+        assert json.loads(gzip.decompress(path.read_bytes())) == trace.make_trace(profile)
 
 
 def test_what_an_event_says(profile):

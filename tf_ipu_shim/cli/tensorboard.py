@@ -1,15 +1,23 @@
-"""Converts a profile to TensorBoard's profile plugin format (XSpace), one plane per IPU."""
+"""Writes the trace of a profile as TensorBoard's profiler reads it: a trace file, or an XSpace with a plane per IPU.
+
+Of an XSpace, the profiler offers each of its tools, and all but the trace viewer are empty for IPUs. Of a trace file it
+offers only the trace viewer, but the profiler that is based on `xprof` reads no such files.
+"""
 
 from __future__ import annotations
 
 import collections
 import datetime
+import gzip
+import importlib.util
+import json
 import pathlib
 from typing import Any
 
 from tf_ipu_shim.profiling.profile import Profile, parse_facts
 from tf_ipu_shim.profiling.trace import make_trace
 
+_PROFILER, _WITHOUT_TRACE_FILES = "tensorboard_plugin_profile", "xprof"
 _PLANE = "/device:CUSTOM:IPU {}"  # the plugin shows planes of hosts, GPUs, TPUs and custom devices
 # TensorFlow 2.15 reads this one whether it is there or not (`ProcessMegascaleDcn`), and crashes where it is not.
 _HOST_PLANE = "/host:CPU"
@@ -20,10 +28,20 @@ def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
     """Writes the trace of one run where TensorBoard looks for it."""
     program = parse_facts(profile)["program"]
     run = f"{datetime.datetime.now():%Y_%m_%d_%H_%M_%S_%f}_{program}".replace("/", "_")
-    path = pathlib.Path(log_dir, "plugins", "profile", run, "ipu.xplane.pb")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(make_xspace(profile).SerializeToString())
+    folder = pathlib.Path(log_dir, "plugins", "profile", run)
+    folder.mkdir(parents=True)
+    if _reads_trace_files():
+        path = folder / "ipu.trace.json.gz"
+        path.write_bytes(gzip.compress(json.dumps(make_trace(profile)).encode()))
+    else:
+        path = folder / "ipu.xplane.pb"
+        path.write_bytes(make_xspace(profile).SerializeToString())
     return path
+
+
+def _reads_trace_files() -> bool:
+    """Whether the installed profiler reads trace files; an XSpace is for all versions, where none is installed."""
+    return importlib.util.find_spec(_PROFILER) is not None and importlib.util.find_spec(_WITHOUT_TRACE_FILES) is None
 
 
 def make_xspace(profile: Profile) -> Any:
