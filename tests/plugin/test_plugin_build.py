@@ -12,7 +12,15 @@ import subprocess
 import pytest
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.plugin import build, cache, compiler, message_headers, private_symbols, translation_units
+from tf_ipu_shim.plugin import (
+    build,
+    cache,
+    compiler,
+    include_graph,
+    message_headers,
+    private_symbols,
+    translation_units,
+)
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
@@ -122,14 +130,55 @@ def test_sources_include_what_they_need(tmp_path):
     assert {path.name: error[:2000] for path, error in errors.items() if error} == {}
 
 
-@pytest.mark.parametrize("count", range(2, 9))
-def test_units_have_every_source_once(count):
+@pytest.fixture(scope="module")
+def header_folders(tmp_path_factory):
+    """Where the headers of the plugin's sources are."""
+    messages = tmp_path_factory.mktemp("messages")
+    message_headers.write(messages)
+    tensorflow = build.TensorFlowBuild.installed()
     sources = list(compiler.SOURCE_DIRECTORY.rglob("*.cc"))
-    units = translation_units.divide(sources, count)
-    assert len(units) == count and sorted(source for unit in units for source in unit) == sorted(sources)
-    sizes = [sum(source.stat().st_size for source in unit) for unit in units]
-    assert max(sizes) < 1.2 * min(sizes)
+    own, system = compiler.include_directories(sources, tensorflow.compile_flags, messages)
+    return [*own, *system]
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_units_have_every_source_once(count, header_folders):
+    sources = list(compiler.SOURCE_DIRECTORY.rglob("*.cc"))
+    units = translation_units.divide(sources, count, header_folders)
+    assert len(units) == count
+    assert sorted(source for unit in units for source in unit.sources) == sorted(sources)
+    assert max(unit.seconds for unit in units) < 1.2 * min(unit.seconds for unit in units)
     assert len(translation_units.divide(sources[:1], count)) == 1
+
+
+def test_two_units_share_no_slow_header(header_folders):
+    """Sources that need the eager context are in one unit, those that read datasets in the other."""
+    units = translation_units.divide(list(compiler.SOURCE_DIRECTORY.rglob("*.cc")), 2, header_folders)
+    for name in ("common_runtime/eager/context.h", "kernels/data/iterator_ops.h"):
+        assert [any(str(header).endswith(name) for header in unit.headers) for unit in units].count(True) == 1, name
+
+
+def test_headers_of_a_source(tmp_path):
+    """Through other headers, from the folder of the file or one of the others, and in any condition."""
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "c.h").write_text('#include "a.h"\n')
+    (tmp_path / "b.h").write_text('#if 0\n#include "c.h"\n#endif\n')
+    (tmp_path / "a.h").write_text("#pragma once\n")
+    source = tmp_path / "a.cc"
+    source.write_text('#  include "b.h"\n#include <vector>\n// include "d.h"\n')
+    (tmp_path / "d.h").touch()
+    found = include_graph.IncludeGraph([tmp_path / "far", tmp_path]).headers_of(source)
+    assert found == {tmp_path / "a.h", tmp_path / "b.h", tmp_path / "far" / "c.h"}
+
+
+@pytest.mark.parametrize(("available", "collects"), [(64, False), (4, True)])
+def test_the_compiler_collects_garbage_if_memory_is_short(
+    source, compiler_runs, tmp_path, monkeypatch, available, collects
+):
+    monkeypatch.setattr(translation_units, "_MEMORY", tmp_path / "memory")
+    (tmp_path / "memory").write_text(f"MemAvailable: {available << 20} kB\n")
+    built(source)
+    assert compiler_runs() and ("ggc-min-heapsize" in (tmp_path / "runs").read_text()) != collects
 
 
 def test_several_sources_make_one_library(source, tmp_path):

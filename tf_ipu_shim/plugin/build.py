@@ -11,6 +11,7 @@ which systems can use the library. `CXX` asks for a compiler, and so for no such
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -152,16 +153,22 @@ def _build(
     target: pathlib.Path,
 ) -> pathlib.Path:
     sources = [file for file in files if file.suffix == ".cc" and file.name != private_symbols.PROGRAM]
-    units = translation_units.divide(sources, translation_units.unit_count())
     title = f"Building the IPU plugin for TensorFlow {tensorflow.version}, once"
     try:
-        with (
-            progress.BuildProgress(title, len(sources), translation_units.expected_seconds(units)) as shown,
-            cache.scratch_path(target) as scratch,
-        ):
+        with cache.scratch_path(target) as scratch, contextlib.ExitStack() as building:
             message_headers.write(scratch)
+            own, system = compiler.include_directories(sources, tensorflow.compile_flags, scratch)
+            units = translation_units.divide(sources, translation_units.unit_count(), [*own, *system])
+            seconds = translation_units.expected_seconds(units)
+            shown = building.enter_context(progress.BuildProgress(title, len(sources), seconds))
             library = compiler.compile_library(
-                command, units, tensorflow.compile_flags, tensorflow.link_flags, scratch, shown.compiled
+                command,
+                [unit.sources for unit in units],
+                tensorflow.compile_flags,
+                tensorflow.link_flags,
+                scratch,
+                shown.compiled,
+                translation_units.has_memory(len(units)),
             )
             private_symbols.check(command, files, library, tensorflow.link_flags)
             cache.publish_library(library, target)
