@@ -171,7 +171,7 @@ def test_headers_of_a_source(tmp_path):
     assert found == {tmp_path / "a.h", tmp_path / "b.h", tmp_path / "far" / "c.h"}
 
 
-@pytest.mark.parametrize(("available", "collects"), [(64, False), (4, True)])
+@pytest.mark.parametrize(("available", "collects"), [(64, False), (2, True)])
 def test_the_compiler_collects_garbage_if_memory_is_short(
     source, compiler_runs, tmp_path, monkeypatch, available, collects
 ):
