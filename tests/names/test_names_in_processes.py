@@ -231,10 +231,10 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
             else:
                 raise AssertionError
             for wrong, said in (
-                ("tf.contrib.layers.conv2d", "tensorflow.contrib.layers.conv2d: tensorflow.contrib is gone"),
+                ("tf.contrib.layers.conv2d", "tensorflow.contrib.layers.conv2d: TensorFlow no longer has"),
                 ("from tensorflow.contrib import slim", "are a separate package: pip install tf_slim"),
                 ("import tensorflow.contrib.slim.nets", "are a separate package: pip install tf_slim"),
-                ("import tensorflow.contrib.eager as eager", "contrib.eager: tensorflow.contrib is gone"),
+                ("import tensorflow.contrib.eager as eager", "contrib.eager: TensorFlow no longer has"),
                 ("from tensorflow.contrib.rnn import Nonsense", "tensorflow.contrib.rnn has BasicLSTMCell, "),
             ):
                 try:
