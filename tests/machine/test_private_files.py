@@ -159,7 +159,7 @@ def test_flags_are_read_from_files_alone(tmp_path, special):
         "except flags.UnknownFlagError as error: print(error)\n"
     )
     answer = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60)
-    assert "no regular file" in answer.stdout, answer.stderr
+    assert "not a regular file" in answer.stdout, answer.stderr
 
 
 def test_a_huge_file_of_flags(tmp_path):

@@ -194,7 +194,7 @@ def test_values_are_imported_into_variables_of_their_dtype(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"no record", b"\0" * 100])
 def test_other_files(tmp_path, content):
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(ValueError, match="no file of exported tensors"):
+    with pytest.raises(ValueError, match="not a file of exported tensors"):
         TensorFile(tmp_path / "file")
     with pytest.raises(FileNotFoundError):
         TensorFile(tmp_path / "none")

@@ -207,9 +207,9 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("damage", "phrase"),
     [
-        (lambda path: path.write_bytes(b"\x7fELF of a real IPU"), "no application that can be run here"),
-        (lambda path: path.write_bytes(b""), "no application that can be run here"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-100]), "no application that can be run here"),
+        (lambda path: path.write_bytes(b"\x7fELF of a real IPU"), "not an application that can run here"),
+        (lambda path: path.write_bytes(b""), "not an application that can run here"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-100]), "not an application that can run here"),
         (lambda path: path.write_bytes(path.read_bytes().replace(b"weights/0", b"weights/1")), "weights"),
         (lambda path: rewritten(path, lambda members: members.pop("weights/0") and None), "no member weights/0"),
         (
