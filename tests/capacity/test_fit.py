@@ -349,7 +349,7 @@ def test_the_command(python, forked):
     lines = process.stdout.splitlines()
     assert lines[:2] == ["== --batch 64", "0.0"]
     assert lines[2].startswith("Smallest system on which all programs fit: ")
-    assert "1 IPU, 64 items in 1 steps a run" in lines[4]
+    assert "1 IPU, 64 items in 1 step a run" in lines[4]
     assert [line.split()[:4] for line in lines[6:8]] == [["pod4", "gc200", "4", "yes"], ["bow-pod4", "bow", "4", "yes"]]
     assert forked(*options, "--chips", "gc3", script).returncode == 2
 
@@ -369,7 +369,7 @@ def test_a_script_that_finds_its_results_wrong_is_told_why(forked):
     )
     done = forked("-m", "tf_ipu_shim.cli", "fit", "--system", "pod4", script)
     assert done.returncode == 1
-    assert "1 IPU, 8 items in 1 steps a run" in done.stdout
+    assert "1 IPU, 8 items in 1 step a run" in done.stdout
     last = done.stderr.splitlines()[-2:]
     assert last[0] == "AssertionError: wrong"
     assert last[1].startswith("The script ended with status 1. Programs after that are not here.")

@@ -123,10 +123,10 @@ def _ipu_record(ipu: IpuPlan) -> dict[str, object]:
 
 
 def _program(program: CapturedProgram, systems: Sequence[System], estimates: Sequence[Estimate]) -> list[str]:
-    fed = f", {program.items:,.0f} items in {program.steps:,.0f} steps a run" if program.items else ""
+    fed = f", {_counted(program.items, 'item')} in {_counted(program.steps, 'step')} a run" if program.items else ""
     replicas = f", {program.replicas} replicas" if program.replicas > 1 else ""
     rows = [_HEAD, *(_row(program, system, estimated) for system, estimated in zip(systems, estimates))]
-    lines = [f"{program.name}: {_ipus(program.ipus)}{replicas}{fed}", *_table(rows)]
+    lines = [f"{program.name}: {_counted(program.ipus, 'IPU')}{replicas}{fed}", *_table(rows)]
     if any(not estimated.exact for estimated in estimates):
         lines.append("  Loops whose iterations are not known count 16.")
     if program.plan.coarse:
@@ -146,7 +146,9 @@ def _program(program: CapturedProgram, systems: Sequence[System], estimates: Seq
 
 def _nothing_fits(ipus: int, has_advice: bool) -> str:
     change = "Follow the advice below" if has_advice else "Divide the model over more IPUs, or make the batch smaller"
-    return f"On {_ipus(ipus)} the programs are too large for every system. {change}, and run tf-ipu fit again."
+    return (
+        f"On {_counted(ipus, 'IPU')} the programs are too large for every system. {change}, and run tf-ipu fit again."
+    )
 
 
 def _advice(program: CapturedProgram) -> list[str]:
@@ -215,8 +217,8 @@ def _fits(estimated: Estimate) -> str:
     return f"{'close' if estimated.verdict is Verdict.CLOSE else 'no'}: IPU {ipu_ids}"
 
 
-def _ipus(count: int) -> str:
-    return f"{count} IPU{'s' if count > 1 else ''}"
+def _counted(count: float, noun: str) -> str:
+    return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
 
 
 def _rounded(value: float) -> str:
