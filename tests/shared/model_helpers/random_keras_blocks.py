@@ -101,7 +101,7 @@ class _Decorated(_Block):
     @tf.function
     def call(self, x: Any) -> Any:
         hidden = self.dense(x)
-        while tf.reduce_sum(x) > 1e6:
+        while tf.reduce_sum(tf.cast(x, tf.float32)) > 1e6:  # beyond float16
             x = x * 0.5
         return hidden
 
