@@ -5,9 +5,9 @@ ShimError
 ├── MissingModuleError       (ModuleNotFoundError)   a module Graphcore has and this package has not yet
 ├── MissingAttributeError    (AttributeError)        a name Graphcore has and this package has not yet
 ├── PluginError              (RuntimeError)          the C++ plugin cannot be built or loaded, or is not understood
-└── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS holds a flag no one knows
+└── UnknownFlagError         (ValueError)            TF_POPLAR_FLAGS has an unknown flag
 
-AccountingFaultWarning       (RuntimeWarning)        the memory accounting has a bug; the message is what to report
+AccountingFaultWarning       (RuntimeWarning)        the memory accounting has a bug; report the message
 """
 
 from __future__ import annotations
@@ -38,4 +38,4 @@ class UnknownFlagError(ShimError, ValueError):
 
 
 class AccountingFaultWarning(RuntimeWarning):
-    """A bug of ours in the memory accounting. The program runs all the same; the message is what to report."""
+    """A bug of ours in the memory accounting. The program runs all the same; report the message."""

@@ -24,8 +24,8 @@ class Patch(NamedTuple):
     """A change of an object that is not ours.
 
     Args:
-        checked: the versions on which it was checked that the target is there and is used as we expect.
-        undone: how `undo` takes it back.
+        checked: the versions on which a check found the target, used as we expect.
+        undone: how `undo` reverts it.
     """
 
     target: str

@@ -56,7 +56,7 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
         )
 
     def updateData(self) -> bool:  # noqa: N802
-        """Reads all attributes again; only the users of the IPUs can change. Gives True."""
+        """Reads all attributes again; only the users of the IPUs can change. Returns True."""
         system = systems.current()
         holders = attach.in_use(system)
         self._devices = [listing.attributes(system, device, holders) for device in system.devices]

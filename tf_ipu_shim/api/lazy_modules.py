@@ -20,7 +20,8 @@ def lazy(
 
     Args:
         package: its `__name__`.
-        modules: its modules that are attributes of it; a mapping where some are in packages below it: the path of each.
+        modules: its modules that are attributes of it; if some are in packages below it, a mapping with the path of
+            each.
         names: attributes that are names of its modules: which module each is in, `.module` for one in addition to the
             package.
 

@@ -1,6 +1,6 @@
 """`libpvti`: PopVision tracepoints and graphs, recorded as spans of TensorFlow's profiler.
 
-They are in what `tf.profiler.experimental.start` and `stop` write, in addition to the ops that ran meanwhile. Values
+The profile written between `tf.profiler.experimental.start` and `stop` contains them, in addition to the ops. Values
 without a duration, such as points of a graph, are spans that end at once, with the value next to the name.
 """
 
@@ -32,7 +32,7 @@ def createTraceChannel(name: str) -> TraceChannel:
         name: the name of the channel.
 
     Returns:
-        What `Tracepoint` takes.
+        The channel, for `Tracepoint`.
 
     Source: `libpvti.createTraceChannel`.
 

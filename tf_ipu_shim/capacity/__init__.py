@@ -3,9 +3,9 @@
 candidates    the systems that are asked about
 estimate      a studied program on another chip: memory, cycles, their error
 names         which layer of a Keras model an op belongs to
-layers        the layers of a program: their work, what they keep and pass on
+layers        the layers of a program: their work, their kept values, their outputs
 stages        layers of a Keras model as balanced stages of a pipeline
-remarks       what limits a program, what fills its fullest tile
+remarks       the limit of a program, the contents of its fullest tile
 text          the answer as tables
 """
 

@@ -45,7 +45,7 @@ def _reads_trace_files() -> bool:
 
 
 def make_xspace(profile: Profile) -> Any:
-    """Returns the trace of one run as TensorFlow's profiler would have recorded it."""
+    """Returns the trace of one run in the form of TensorFlow's profiler."""
     from tf_ipu_shim.tf_private.profiler_protos import xplane_pb2
 
     space = xplane_pb2.XSpace(hostnames=["ipu"])

@@ -24,7 +24,7 @@ class LoweringOptions:
     Args:
         num_ipus: IPUs that the program may use.
         plans: whether the memory of the program will be planned.
-        order: the order in which shards take the IPUs, one of `machine.selection.ORDERS`.
+        order: the order in which shards use the IPUs, one of `machine.selection.ORDERS`.
         chunks: whether loops may run several iterations in one XLA program.
         statistics_group: replicas that share the statistics of batch normalisation.
         runs: whether the program may run. If it is only analysed, its first replica is enough, because all are equal.
@@ -47,7 +47,7 @@ class LoweringState:
 
     Attributes:
         functions: the program's functions, which passes check and rewrite.
-        placer: gives each op a location.
+        placer: assigns each op a location.
         enqueues: how often one run enqueues to each outfeed.
     """
 

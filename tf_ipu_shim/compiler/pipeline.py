@@ -1,6 +1,6 @@
 """The compiler's passes in order, and the properties each needs of the program, guarantees and destroys.
 
-`tests/compiler/test_pipeline.py` checks that what a pass needs still holds when it runs.
+`tests/compiler/test_pipeline.py` checks that a pass's preconditions still hold when it runs.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class Pass(Generic[_State]):
 
     Args:
         run: changes the state of a lowering.
-        needs: what must hold before.
-        destroys: what may no longer hold afterwards.
+        needs: its preconditions.
+        destroys: conditions that may no longer hold afterwards.
     """
 
     name: str

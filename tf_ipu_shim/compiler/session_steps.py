@@ -58,7 +58,7 @@ class StepPart:
     """Ops of a session step as a function.
 
     Args:
-        functions: the function and those of the graph, by name.
+        functions: the function and the graph's functions, by name.
         function: the function's name; empty if it cannot be written, as the part is empty or an argument unknown.
         arguments: messages about the function's arguments.
         ops_run: the types of its ops that ran.
@@ -71,7 +71,7 @@ class StepPart:
 
 
 def extract_part(step: Any, included: Iterable[str], function_name: str) -> StepPart:
-    """Returns ops of a step as a function, without those that pass TensorLists across its boundary.
+    """Returns ops of a step as a function, without ops that pass TensorLists across its boundary.
 
     Args:
         step: the message with the step's graph, and with the inputs of the ops that ran.
@@ -95,9 +95,9 @@ def extract_part(step: Any, included: Iterable[str], function_name: str) -> Step
 
 
 def _without_crossing_lists(ops: Mapping[str, _Op], included: Iterable[str]) -> dict[str, _Op]:
-    """Returns a part's ops without those that pass TensorLists across its boundary.
+    """Returns a part's ops without ops that pass TensorLists across its boundary.
 
-    So it is where TensorFlow takes a session's loop apart: the lists go round it.
+    This happens if TensorFlow decomposes a session's loop: the lists go round it.
     """
     part = {name: ops[name] for name in included}
     lists = [

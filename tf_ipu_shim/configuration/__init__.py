@@ -1,7 +1,7 @@
 """The configuration of the IPU system: options as data, and the effect of each.
 
 `table` has the options as data. `enums`, `types`, `metadata`, `base` and `declared` make `tree`, the configuration,
-from it. `translate` writes its protobuf and checks across options. `system` applies it, and `effects` lists what each
-option changes on a simulated system. `old_functions` names the arguments of `ipu.utils`. The options need no
+from it. `translate` writes its protobuf and checks across options. `system` applies it, and `effects` lists the effect
+of each option on a simulated system. `old_functions` names the arguments of `ipu.utils`. The options need no
 TensorFlow; only `system` imports it.
 """

@@ -3,7 +3,7 @@
 sharding      scopes, marks on a script's ops, gradients on the shard of their forward op
 tracing       Python functions become functions of the plugin's programs
 control_flow  loops that stay on the device
-feeds         what they take from the host and send there
+feeds         their infeeds from the host and outfeeds to it
 validation    checks of arguments that several calls share
 gradients, optimizers   accumulation, loss scaling, captured gradients; wrappers of optimizers
 pipelines     a model's stages, and the loops around them

@@ -24,7 +24,7 @@ _ENGINE = ".engine.training"
 def root() -> str:
     """Returns the root of the Keras 2 that `tf.keras` is, or would be with `TF_USE_LEGACY_KERAS=1`.
 
-    TensorFlow reads that variable when `tf.keras` is first used; if it is set, `tf_keras` comes before `keras`.
+    TensorFlow reads that variable when `tf.keras` is first used; if it is set, `tf_keras` is used instead of `keras`.
 
     Example:
         >>> root() in ("keras.src", "tf_keras.src")

@@ -56,10 +56,10 @@ class PlanDetails(NamedTuple):
     """The inputs of a plan.
 
     Args:
-        blocks: what each IPU of the first replica runs.
+        blocks: the program of each IPU of the first replica.
         line_of: returns the user's line for an op.
-        tensors: the tensors that the program makes, where compute sets have names.
-        without_form: what XLA said of the XLA programs that it did not convert.
+        tensors: the tensors that the program makes, if compute sets have names.
+        without_form: XLA's errors for the XLA programs that it did not convert.
     """
 
     blocks: Mapping[int, Block]
@@ -249,7 +249,7 @@ def _wants_recommendations(device: IpuDevice, blocks: Iterable[Block]) -> bool:
     """Returns whether computing recommendations is worthwhile.
 
     Not if only compilation profiling lets a program continue, nor if the program is large and only a report would use
-    it: each action takes as long to plan as the program.
+    it: planning each action takes as long as planning the program.
     """
     if captured_programs.active() or not _may_exceed_memory(device):
         return True

@@ -82,7 +82,7 @@ def come_first():
 
 
 def uninstall():
-    """Takes the finders off `sys.meta_path`; modules already imported stay."""
+    """Removes the finders from `sys.meta_path`; modules already imported stay."""
     import sys
 
     sys.meta_path[:] = [entry for entry in sys.meta_path if entry not in (_first, _last)]

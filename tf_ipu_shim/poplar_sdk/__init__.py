@@ -1,4 +1,4 @@
 """The Poplar graph API on the CPU: C++ headers and libraries, their build, and the `popc` command.
 
-`include/` has Graphcore's header names, `csrc/` one folder for each library, `toolchain/` what builds them.
+`include/` has Graphcore's header names, `csrc/` one folder for each library, `toolchain/` the code that builds them.
 """

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures and markers that give each test its own simulated IPUs.
+"""The pytest plugin: its fixtures and markers provide each test with its own simulated IPUs.
 
 - `ipu_clean`: fixture; nothing is configured before and after the test
 - `ipus`: fixture; a function that configures IPUs
@@ -56,7 +56,7 @@ _PACKAGE = pathlib.Path(tf_ipu_shim.__file__).resolve().parent
 
 
 class _AsWritten(importlib.abc.MetaPathFinder):
-    """Finds the modules of this package before pytest does, which compiles those of plugins itself."""
+    """Finds the modules of this package before pytest, which would compile plugin modules itself."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -82,7 +82,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the markers, and gives this process separate IPUs."""
+    """Registers the markers, and assigns this process separate IPUs."""
     for marker in markers.MARKERS:
         config.addinivalue_line("markers", marker)
     lock_directory = os.environ.get(locks.ENVIRONMENT_VARIABLE)
@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Takes the directory of the locks away."""
+    """Removes the directory of the locks."""
     for directory in _made:
         shutil.rmtree(directory, ignore_errors=True)
         if os.environ.get(locks.ENVIRONMENT_VARIABLE) == directory:
@@ -173,7 +173,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture
 def ipu_clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is configured when the test begins and when it has ended; its machine is the one that its markers name.
+    """Nothing is configured when the test begins and when it has ended; its markers name its machine.
 
     Variables that the test sets with `monkeypatch` are restored anyway. Those for flags, options and the system that it
     sets in `os.environ` are restored too.
@@ -284,11 +284,11 @@ def ipu_memory(ipu_clean: None) -> IpuMemory:
 
 @pytest.fixture
 def ipu_baseline(request: pytest.FixtureRequest, ipu_clean: None) -> Callable[..., None]:
-    """`ipu_baseline()` fails where the test's programs need more memory than a file in addition to the test says.
+    """`ipu_baseline()` fails if the test's programs need more memory than the baseline file next to the test allows.
 
-    The file is `ipu_baselines/<module>.<test>.json`; `ipu_baseline("name")` gives it another name, `percent=5` lets
-    peaks grow so much. `pytest --ipu-write-baselines` writes it. Automatic names of layers are those of a run
-    with only this test.
+    The file is `ipu_baselines/<module>.<test>.json`; `ipu_baseline("name")` sets another name, `percent=5` lets peaks
+    grow by 5 %. `pytest --ipu-write-baselines` writes it. Automatic names of layers are the same as in a run with only
+    this test.
     """
     before = keras_names.name_counts()
 

@@ -19,8 +19,8 @@ class CapturedProgram:
 
     Args:
         plan: its memory on the chip that it was lowered for.
-        blocks: what each IPU of the first replica runs, on any chip.
-        steps: how many elements each replica takes from its infeed in a run; 1 where it takes none.
+        blocks: the program of each IPU of the first replica, on any chip.
+        steps: how many elements each replica dequeues from its infeed in a run; 1 if it dequeues none.
         items: number of samples that all replicas consume in a run, by the first axis of their inputs; 0 without inputs
             that have one.
         is_keras: whether a Keras model has made it.

@@ -28,7 +28,7 @@ class IpuDevice:
 
     Args:
         options: the `IpuOptions` it was configured with.
-        candidates: the Poplar devices that fit, in order of preference; none where it never attaches.
+        candidates: the Poplar devices that fit, in order of preference; none if it never attaches.
 
     Attributes:
         connection: `ALWAYS`, `ON_DEMAND`, `NEVER` or `PRE_COMPILE`, with the flag `--use_on_demand` applied, and

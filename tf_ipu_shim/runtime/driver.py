@@ -109,7 +109,7 @@ class Handler:
     """Handles one kind of request from the plugin.
 
     Args:
-        answer: the class of what `handle` returns.
+        answer: the class of the result of `handle`.
     """
 
     request: Any

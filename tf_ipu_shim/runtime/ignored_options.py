@@ -1,7 +1,7 @@
 """Records options and arguments without effect, for the memory report and the log.
 
-Each name is logged once a process; those that come together share a line. Configuring a device notes the flags and
-engine options then in force, configuring the system its options, a call its arguments.
+Each name is logged once a process; names logged together share a line. Configuring a device notes the flags and engine
+options then in force, configuring the system its options, a call its arguments.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Python's own handler only notes the signal: the main thread, which raises the exception, waits in TensorFlow. So the
 plugin records it first (`csrc/process/interrupts`). Programs end with an error at their next op, loop iteration, chunk,
-stage or launch, while XLA may go on compiling. Then Python has its thread back, and its handler, which is told here,
+stage or launch, while XLA may go on compiling. Then Python's thread is free again, and its handler, notified here,
 raises KeyboardInterrupt.
 
-What `__del__` and callbacks of weak references raise, Python drops. A Ctrl-C that comes while one runs, such as where
-TensorFlow deletes a function, is therefore sent again a little later. So is one that comes while an error of
-TensorFlow's is made: pybind11, which has it made, would report both exceptions as a RuntimeError. If the error then
-comes from a function or session, KeyboardInterrupt takes its place there.
+Python drops errors raised in `__del__` and in callbacks of weak references. A Ctrl-C while one runs, such as when
+TensorFlow deletes a function, is therefore sent again a little later. So is a Ctrl-C while pybind11 constructs a
+TensorFlow error: it would report both exceptions as a RuntimeError. If a function or session then raises the error,
+KeyboardInterrupt replaces it there.
 
 TensorFlow's scopes keep the current device, strategy and graph in several variables. A Ctrl-C while a scope is entered
 or left would leave some of them changed. Later code in the same process (a notebook's next cell) would fail. While an
@@ -113,7 +113,7 @@ def _raise(signal_number: int, frame: Any) -> None:
 
 
 def _package_directories(tensorflow_file: str) -> list[str]:
-    """Returns where TensorFlow, its Keras and this package are."""
+    """Returns the directories of TensorFlow, its Keras and this package."""
     installed = tensorflow_file.rpartition(f"{os.sep}tensorflow{os.sep}")[0]
     own_package = os.path.dirname(os.path.dirname(__file__))
     return [

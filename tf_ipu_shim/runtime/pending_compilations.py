@@ -1,6 +1,6 @@
 """Keeps sessions alive while XLA still compiles after Ctrl-C.
 
-TensorFlow would wait for it where a session or function is deleted, and where the process ends. Uses
+TensorFlow would wait for it when a session or function is deleted, and when the process ends. Uses
 `Context.remove_function`, `_context_handle`, `BaseSession.close`, `_session`, `_closed` and `TF_CloseSession`; checked
 on TensorFlow 2.15.1 and 2.21.0.
 """

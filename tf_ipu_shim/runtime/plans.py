@@ -18,7 +18,7 @@ _recorded: dict[int, tuple[IpuDevice, dict[Hashable, MemoryPlan]]] = {}
 def record(device: IpuDevice, program: Hashable, plan: MemoryPlan) -> None:
     """Records a program's plan, replacing an older one.
 
-    Plans of an older configuration are forgotten when the first program of a new one comes.
+    Plans of an older configuration are forgotten at the first program of a new one.
     """
     with _lock:
         recorded = _recorded.get(device.ordinal)

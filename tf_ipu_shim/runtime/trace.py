@@ -1,8 +1,8 @@
 """Builds the trace events of a program, to which the plugin adds times.
 
-The kinds of events are those of Graphcore's driver. `profiling.enable_ipu_trace_events` turns them on; loading an
-engine and transfers need `profiling.enable_io_trace` as well. Only variables are transferred by themselves: what a call
-is given and what it returns are streamed while the program executes, and are no events.
+The kinds of events are as in Graphcore's driver. `profiling.enable_ipu_trace_events` turns them on; loading an engine
+and transfers need `profiling.enable_io_trace` as well. Only variables are transferred separately: arguments and results
+of a call are streamed while the program executes, and are not events.
 """
 
 from __future__ import annotations

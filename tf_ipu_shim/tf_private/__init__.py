@@ -1,7 +1,7 @@
 """The only package that imports internal modules of TensorFlow and Keras, or uses their underscore members.
 
-A file is a subject, a line an entry: its comment says what for. No other file imports an internal module.
-`tests/house/test_tf_private.py` refuses others, and tries each entry on the TensorFlow that is installed.
+Each file has one subject and each line one entry, with its purpose in a comment. No other file imports an internal
+module. `tests/house/test_tf_private.py` refuses others, and tries each entry on the TensorFlow that is installed.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """`horovod`: the part that IPU scripts use, over the processes of a job.
 
-It is served where Horovod itself is not installed. Its functions are those of `ipu.distributed`.
+It is used only if Horovod itself is not installed. Its functions are the same as in `ipu.distributed`.
 """
 
 from tf_ipu_shim.api.lazy_modules import lazy

@@ -23,13 +23,13 @@ def automatic_sharding(
 ) -> None:
     """Marks all ops on the IPU for shards, so that the largest shard needs as little memory as can be.
 
-    The graph is cut where all ways from the input to the loss go over one edge; gradient ops follow their forward ops.
+    The graph is cut at an edge that all paths from the input to the loss share; gradient ops follow their forward ops.
 
     Args:
         num_shards: number of IPUs.
-        input_ts: the tensor closest to where data comes in.
+        input_ts: the tensor closest to the input data.
         loss_ts: the tensor closest to the loss.
-        edge_filter: takes the names of the two ops of an edge; true where no cut may be.
+        edge_filter: receives the names of an edge's two ops; returns True if the edge must not be cut.
         frozen_inference: whether weights are constants.
 
     Raises:

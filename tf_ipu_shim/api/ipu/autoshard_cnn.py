@@ -22,9 +22,9 @@ def automatic_sharding(
 
     Args:
         num_shards: number of IPUs.
-        input_ts: the tensor closest to where data comes in.
+        input_ts: the tensor closest to the input data.
         output_ts: the tensor closest to the loss.
-        edge_filter: takes the names of the two ops of an edge; true where no cut may be.
+        edge_filter: receives the names of an edge's two ops; returns True if the edge must not be cut.
         frozen_inference: whether weights are constants.
 
     Raises:

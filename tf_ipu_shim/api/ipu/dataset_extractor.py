@@ -141,11 +141,11 @@ def import_variables(
     strict: bool = True,
     print_stats: bool = True,
 ) -> Any:
-    """Gives variables the values that a file of `export_variables` has for their names.
+    """Sets variables to the values that a file of `export_variables` has for their names.
 
     Args:
         variables: resource variables.
-        filenames: a file or several; the first one that has a name counts.
+        filenames: a file or several; a name is read from the first file that has it.
         is_input: accepted; the file is the same for both.
         strict: whether every variable has to be in a file.
         print_stats: whether a line says how many were read.

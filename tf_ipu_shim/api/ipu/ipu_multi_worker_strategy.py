@@ -25,11 +25,11 @@ __all__ = [
 class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
     """Trains on the IPUs of one worker; the workers are the processes of a job.
 
-    Deprecated since SDK 3.0, where `PopDistStrategy` takes its place.
+    Deprecated since SDK 3.0, in which `PopDistStrategy` replaces it.
 
     Args:
         cluster_resolver: a `tf.distribute.cluster_resolver.ClusterResolver`.
-        ipu_device: where functions run.
+        ipu_device: the device that runs functions.
         variables_on_host: whether variables live on the host instead of the IPU.
 
     Raises:
@@ -61,7 +61,7 @@ class IPUMultiWorkerStrategyV1(strategy_processes.ProcessStrategy):
         """Prepares for a session, as estimators do: from here on this is a worker of a cluster, in a graph.
 
         Args:
-            session_config: a `tf.compat.v1.ConfigProto`, which is told of the other workers.
+            session_config: a `tf.compat.v1.ConfigProto`, to which the other workers are added.
             cluster_spec: the cluster spec of all workers.
             task_type: the type of this worker.
             task_id: the id of this worker.
@@ -80,7 +80,7 @@ class IPUMultiWorkerExtendedV1(strategy_processes.ProcessExtended):
     Args:
         container_strategy: the strategy.
         cluster_resolver: names the cluster, and the worker that this process is; None for the job of this process.
-        ipu_device: where functions run.
+        ipu_device: the device that runs functions.
         variables_on_host: whether variables live on the host instead of the IPU.
 
     Raises:

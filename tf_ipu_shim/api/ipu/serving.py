@@ -1,7 +1,7 @@
 """`tensorflow.python.ipu.serving`: exports models for TensorFlow Serving.
 
-The SavedModel consists of stock ops: TensorFlow Serving and TensorFlow run it on the CPU without this package. Loaded
-where `ipu` is imported, the prediction runs on the IPUs of `/device:IPU:0`.
+The SavedModel consists of stock ops: TensorFlow Serving and TensorFlow run it on the CPU without this package. In a
+process that imports `ipu`, the loaded prediction runs on the IPUs of `/device:IPU:0`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def export_single_step(
 ) -> Callable[..., Any]:
     """Writes a model that is one function.
 
-    The signature of a request is that of the first step. It is given by its argument, by a dataset, or by the
+    A request has the signature of the first step. It is given by its argument, by a dataset, or by the
     `input_signature` of its `tf.function`.
 
     Args:
         predict_step: the model; runs on an IPU.
-        export_dir: where the SavedModel goes: a directory that is empty or not there.
+        export_dir: the directory of the SavedModel; it must be empty or not exist.
         iterations: the iterations of the loop in Graphcore's executable, which trades latency for throughput; stored in
             the file. Here a request is computed when it arrives.
         predict_step_signature: a `tf.TensorSpec` for each argument of `predict_step`.
@@ -48,8 +48,8 @@ def export_single_step(
         postprocessing_step: runs on the CPU behind.
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         purge_export_dir: whether to empty the directory first.
-        variable_initializer: in TensorFlow 1, takes a session and initialises the variables of the graph, or restores
-            them. The SavedModel has constants in their place.
+        variable_initializer: in TensorFlow 1, a function of a session that initialises or restores the graph's
+            variables. The SavedModel has constants in their place.
         checkpoint_restore_dir: in TensorFlow 1, a directory with a checkpoint of the variables of the steps on the CPU.
         input_signature: the name of `predict_step_signature` in SDKs up to 2.6.
 
@@ -104,17 +104,16 @@ def export_pipeline(
     """Writes a model that is a chain of functions, each on its IPU.
 
     Args:
-        computational_stages: as `pipelining_ops.pipeline` takes them.
-        export_dir: where the SavedModel goes: a directory that is empty or not there.
-        iterations: mini-batches of an execution; a multiple of what the schedule asks for. Kept in the file, as here a
-            request goes through the stages when it comes.
+        computational_stages: as for `pipelining_ops.pipeline`.
+        export_dir: the directory of the SavedModel; it must be empty or not exist.
+        iterations: mini-batches of an execution; a multiple of the number that the schedule needs. It is only saved in
+            the file: here a request passes through the stages when it arrives.
         inputs: values that the first stage receives before a request's inputs: the same for all requests.
         device_mapping: the IPU of each stage; stage i on IPU i when left out.
         pipeline_schedule: a `PipelineSchedule`; checked, no effect.
         poplar_options: a `PipelineStageOptions` for each stage; checked, no effect.
         name: the name of the pipeline; ops of the model have it in their names.
-        predict_step_signature: a `tf.TensorSpec` for each argument of the first stage, or for each that a request
-            brings.
+        predict_step_signature: a `tf.TensorSpec` for each argument of the first stage, or for each value in a request.
         input_dataset: a `tf.data.Dataset` whose elements are requests.
         output_names: names of the outputs; `output_0` and so on when left out.
         preprocessing_step: runs before it on the CPU; a request then has its arguments.
@@ -122,12 +121,12 @@ def export_pipeline(
         postprocessing_step: runs on the CPU behind.
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         purge_export_dir: whether to empty the directory first.
-        variable_initializer: in TensorFlow 1, takes a session and initialises the variables of the graph, or restores
-            them.
+        variable_initializer: in TensorFlow 1, a function of a session that initialises or restores the graph's
+            variables.
         checkpoint_restore_dir: in TensorFlow 1, a directory with a checkpoint of the variables of the steps on the CPU.
         input_signature: the name of `predict_step_signature` in SDKs up to 2.6.
-        pipeline_depth: in SDK 2.5, mini-batches of one run of the pipeline; an execution then has `iterations` runs. It
-            stands before `iterations` there, and does so here if `inputs` would be an integer.
+        pipeline_depth: in SDK 2.5, mini-batches of one run of the pipeline; an execution then has `iterations` runs.
+            There it precedes `iterations`, as it does here if `inputs` would be an integer.
 
     Returns:
         A function that runs the exported model, as `export_single_step` returns it.
@@ -164,8 +163,8 @@ def export_keras(
 
     Args:
         model: made in the scope of an `IPUStrategy`, and built.
-        export_dir: where the SavedModel goes: a directory that is empty or not there.
-        batch_size: samples of a request; left out where the model's inputs have it.
+        export_dir: the directory of the SavedModel; it must be empty or not exist.
+        batch_size: samples of a request; left out if the model's inputs have it.
         output_names: names of the outputs; `output_0` and so on when left out.
         preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.

@@ -1,6 +1,6 @@
 """`tensorflow.python.ipu.sharding_utils`: finds cut points in a graph and splits it over IPUs.
 
-Graphcore's functions over `networkx` graphs are left out; `cut` does what they do together.
+Graphcore's functions over `networkx` graphs are left out; `cut` does their work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`tensorflow.python.ipu.vertex_edsl`: expressions for `custom_ops.codelet_expression_op`.
 
 Graphcore builds an expression tree here and generates a codelet's C++ from it. This package has no codelet compiler:
-an expression is computed by TensorFlow ops on the inputs themselves, so the functions below take and return tensors.
+an expression is computed by TensorFlow ops on the inputs themselves, so the functions below accept and return tensors.
 The classes of the expression tree are refused by name; write the expression with operators and these functions.
 """
 
@@ -18,7 +18,7 @@ def condition(pred: Any, a: Any, b: Any) -> Any:
 
     Args:
         pred: the value that decides.
-        a: the value where `pred` holds.
+        a: the value if `pred` is true.
         b: the value elsewhere.
 
     Returns:
@@ -66,7 +66,7 @@ def let(expr: Any, f: Callable[[Any], Any]) -> Any:
 
     Args:
         expr: the expression.
-        f: takes it and returns an expression.
+        f: accepts it and returns an expression.
 
     Returns:
         The expression that `f` returns.

@@ -1,7 +1,7 @@
 """`popdist`: queries about the instances that `poprun` started.
 
-Without `poprun` there is one instance with one replica. `python -m tf_ipu_shim.cli poprun` is here what Graphcore's
-`poprun` command is.
+Without `poprun` there is one instance with one replica. `python -m tf_ipu_shim.cli poprun` replaces Graphcore's
+`poprun` command.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def getNumLocalReplicas() -> int:  # noqa: N802
 
 
 def getReplicaIndexOffset() -> int:  # noqa: N802
-    """Returns the number, among those of all instances, of this instance's first replica.
+    """Returns the index of this instance's first replica among the replicas of all instances.
 
     Source: `popdist.getReplicaIndexOffset`.
 
@@ -133,7 +133,7 @@ def getNumIpusPerReplica() -> int:  # noqa: N802
 
 
 def getLocalInstanceIndex() -> int:  # noqa: N802
-    """Returns the number of this process among those of its machine, from 0.
+    """Returns the index of this process among the processes on its machine, from 0.
 
     Source: `popdist.getLocalInstanceIndex`.
 

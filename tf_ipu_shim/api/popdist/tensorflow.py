@@ -13,7 +13,7 @@ __all__ = ["set_ipu_config"]
 
 
 def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_device: bool = True) -> Any:
-    """Gives this instance separate IPUs, and writes its index and the number of instances to the configuration.
+    """Assigns this instance separate IPUs, and writes its index and the number of instances to the configuration.
 
     Args:
         config: an `IPUConfig`, or the result of `ipu.utils.create_ipu_config`.

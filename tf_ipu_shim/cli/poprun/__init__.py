@@ -1,7 +1,6 @@
 """`tf-ipu poprun`, and `poprun`: starts a job's instances, each with its own IPUs, on one host or several.
 
-Here belongs what starts, watches and ends processes. How the processes find and talk to each other is in
-`runtime/jobs`.
+This package starts, watches and ends processes. How the processes find and talk to each other is in `runtime/jobs`.
 """
 
 from tf_ipu_shim.cli.poprun.launcher import run

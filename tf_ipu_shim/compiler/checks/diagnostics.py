@@ -61,7 +61,7 @@ class Diagnostics:
         self._call = call
 
     def user_line(self, function: str, node: str) -> str | None:
-        """Returns the user's source line (`file:line`) where an op was made, or None."""
+        """Returns the user's source line (`file:line`) that made an op, or None."""
         frames = self._frames(function, node)
         if frames is None:
             return None
@@ -89,7 +89,7 @@ class Diagnostics:
         return None
 
     def _frames(self, function: str, node: str) -> list[tuple[str, int, str]] | None:
-        """Returns the stack where an op was made, outermost frame first, or None if it was not recorded."""
+        """Returns the stack at an op's creation, outermost frame first, or None if it was not recorded."""
         graph = traced_functions.traced_graph(function)
         if graph is None:
             return self._call.stack_of(function, node)
@@ -165,7 +165,7 @@ def _duplicate_rows_advice(refused: Iterable[Any]) -> str:
 
 
 def _placement_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> str:
-    """Returns where else these ops may run; loops, branches and the functions they call run on the IPU only."""
+    """Returns other places where these ops may run; loops, branches and the functions they call run on the IPU only."""
     inside = {
         name
         for function in functions.reached()

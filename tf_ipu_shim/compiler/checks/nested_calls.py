@@ -1,6 +1,6 @@
 """Refuses programs whose function calls nest too deep for XLA's compiler, which would crash the process.
 
-It holds for calls that stand directly in each other's functions; a loop or branch in between begins again. Stock
+It counts calls directly in each other's functions; a loop or branch in between restarts the count. Stock
 `jit_compile=True` ends the process as well. Checked on TensorFlow 2.15.1 and 2.21.0: 19 work, 20 do not.
 """
 

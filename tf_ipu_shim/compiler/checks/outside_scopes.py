@@ -1,6 +1,6 @@
 """Refuses `outside_compilation_scope` within loops and branches, which Graphcore's compiler does not support either.
 
-Ops that this package puts on the host, such as feeds and prints of tensors, may stand there. So may the scopes of
+Ops that this package puts on the host, such as feeds and prints of tensors, are allowed there. So may the scopes of
 pipeline stages: the loop over mini-batches is not the script's.
 """
 

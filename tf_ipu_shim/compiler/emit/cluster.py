@@ -37,7 +37,7 @@ class ClusterFunction:
         rename: returns the name under which a called function is shown to XLA.
 
     Attributes:
-        inputs: tensor name to `DataType`, for what comes from outside.
+        inputs: tensor name to `DataType`, for tensors from outside.
         outside_controls: nodes outside that must have run before.
     """
 

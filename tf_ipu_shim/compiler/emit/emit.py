@@ -33,18 +33,18 @@ _serial = itertools.count()
 
 
 class Emitter:
-    """Emits a program's functions, including those of sharded loops and branches.
+    """Emits a program's functions, including sharded loops and branches.
 
     Args:
         device: the device of the IPU ops, such as `/device:IPU:0`.
         constant_arguments: asks TensorFlow's analysis.
         replica: the replica whose shards become chips of the device. The only one when left out.
-        programs: the XLA programs of all replicas by their content: what is the same is compiled once.
+        programs: the XLA programs of all replicas by their content: equal ones are compiled once.
         plans: whether loops that run in chunks are emitted for the memory plan besides, with one iteration after the
             other as on a real IPU.
 
     Attributes:
-        fed: names of traced functions that take elements from the host.
+        fed: names of traced functions that consume elements from the host.
         compiled: traced function and FunctionDef of each XLA program.
         planned: the program emitted only for the memory plan; None if there is none.
         chunked_loops: for the function that runs a chunk, the loop to plan instead; None if none is
@@ -299,7 +299,7 @@ class _FunctionEmitter:
         return self._all.replica.chip(next((shard for shard in users if shard is not None), Shard(0)))
 
     def _emit_control_flow(self, node: Node, proto: node_def_pb2.NodeDef) -> Sequence[Shard | None]:
-        """Emits the functions of a loop, branch or call; returns where the results are."""
+        """Emits the functions of a loop, branch or call; returns the locations of the results."""
         values = [self._shards.get(tensor_name) for tensor_name in node.function_inputs]
         emitting = self._all
         if node.op in vocabulary.LOOPS:

@@ -137,7 +137,7 @@ def _run_single_launch(program: LoweredProgram, emission: _Emission) -> bool:
     """Makes the program's op the launch itself if it is the only op; returns whether it did.
 
     That saves a function call. The launch's inputs are the call's in another order (XLA wants compile-time constants
-    first, and resources last), and without those that nothing uses.
+    first, and resources last), and without unused ones.
     """
     emitted = next(function for function in emission.emitter.functions if function.signature.name == emission.name)
     if len(emitted.node_def) != 1 or emitted.node_def[0].op != vocabulary.LAUNCH:

@@ -1,7 +1,7 @@
 """Makes programs that use `gen_sendrecv_ops` share the session step's rendezvous with host ops.
 
-TensorFlow gives a called function its own rendezvous, unless its definition says otherwise. Edges between devices
-within the function would then meet those of other programs of the step, under the same names: there may be none.
+TensorFlow creates a rendezvous for each called function, unless its definition says otherwise. Edges between devices
+within the function would then share names with other programs of the step, so there must be none.
 """
 
 from __future__ import annotations

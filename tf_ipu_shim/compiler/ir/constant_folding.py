@@ -2,8 +2,8 @@
 
 Random numbers of constant seeds are the kernels', others are XLA's. A program in mode `kernels` asks here which op is
 which. XLA knows the shapes of all tensors and inlines called functions. It passes constants to the branches of an `If`,
-not of a `Case`, and to loops that do not change them. If it takes an op for one of constants that it cannot compute, it
-computes none of that function's. Checked on TensorFlow 2.15.1 and 2.21.0.
+not of a `Case`, and to loops that do not change them. If it treats an op as constant but cannot compute it, it computes
+no constant op of that function. Checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FoldedOps:
 
     Args:
         function: one of a program's, as XLA compiles it.
-        constant_indices: the indices of its arguments that are constants where it is called.
+        constant_indices: the indices of its arguments that are constants in its calls.
     """
 
     def __init__(self, function: function_pb2.FunctionDef, constant_indices: Collection[int] = ()) -> None:
@@ -94,7 +94,7 @@ def _cannot_be_computed(node: Node) -> bool:
 
 
 def _drawn_bytes(node: Node) -> int:
-    """Returns the size of a random op's result, where its shape is written down."""
+    """Returns the size of a random op's result, if its shape is recorded."""
     shape = node.producers[0] if node.op.startswith("Stateless") and node.producers else None
     if shape is None or shape.op != "Const" or "dtype" not in node.proto.attr:
         return 0

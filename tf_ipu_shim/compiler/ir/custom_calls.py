@@ -59,7 +59,7 @@ def rewrite_functions(
 def _new_names(program: LoweredProgram, names: Collection[str]) -> dict[str, str]:
     """Returns new names for functions within XLA programs.
 
-    Ops of the host may call what XLA programs call, and TensorFlow knows these since the lowering asked.
+    Host ops may call the functions that XLA programs call; TensorFlow has had these since the lowering.
     """
     functions = {function.signature.name: function for function in program.functions}
     launched = [name for name in program.programs if name in functions]

@@ -1,8 +1,8 @@
 """The graph representation of a function that all compiler passes read and change.
 
 A FunctionDef becomes nodes and edges once. Passes replace ops and add new ones. At the end the result is written from
-it. Ops that no result needs, and that need not run, are left out. A node keeps its `NodeDef`: what is not changed is
-never copied. A tensor is named as in a FunctionDef: `"argument"`, or `"node:output:index"`.
+it. Ops that no result needs, and that need not run, are left out. A node keeps its `NodeDef`: an unchanged one is never
+copied. A tensor is named as in a FunctionDef: `"argument"`, or `"node:output:index"`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Node:
         index: its place in topological order.
         name: the op's name in the user's graph.
         op: its type, such as `MatMul`.
-        proto: its `NodeDef`. It may be the request's: a pass that changes an op gives it another one.
-        inputs: the tensors it takes, in order.
+        proto: its `NodeDef`. It may be the request's: a pass that changes an op replaces it.
+        inputs: its input tensors, in order.
         producers: for each input the node that makes it; None for an argument of the function.
         controls: the nodes that must have run before.
-        users: the nodes that take one of its outputs, or wait for it, in topological order.
+        users: the nodes that use one of its outputs, or wait for it, in topological order.
         chunks: for a loop that runs in chunks: their functions.
     """
 
@@ -98,16 +98,16 @@ class FunctionGraph:
     Args:
         arguments: argument name to `DataType`, in order.
         protos: the ops, in any order.
-        results: what it returns, in order.
+        results: its returned tensors, in order.
         control_results: names of the ops that must run although no result needs them.
         traced: the traced function that a pass made it of; itself when left out.
 
     Attributes:
-        nodes: the nodes in topological order, otherwise in that of `protos`.
-        ops: types of all its ops, also of those that nothing needs.
-        annotations: what ops are marked for, by their name, also those that nothing needs.
+        nodes: the nodes in topological order, otherwise in the order of `protos`.
+        ops: types of all its ops, also of unneeded ones.
+        annotations: the marks of ops, by op name, also of unneeded ops.
         control_returns: nodes that must run although no result needs them.
-        source: the FunctionDef that it was parsed from; None for what a pass made.
+        source: the FunctionDef that it was parsed from; None if a pass made it.
 
     Raises:
         ValueError: the function has a cycle, or an input that names nothing.

@@ -30,11 +30,11 @@ class WrittenFunction(NamedTuple):
 class Functions(Mapping[str, FunctionGraph]):
     """The functions of a program by name, parsed at first use.
 
-    A pass changes a function under its own name; outside it gets another one (see `outside`). A script may call its
-    functions what it likes: no name says what a pass did.
+    A pass changes a function under its own name; outside it gets another one (see `outside`). A script may choose any
+    function names, so names do not show the work of passes.
 
     Args:
-        base: where the functions are that these differ from in part, such as those of all replicas.
+        base: the functions from which these differ in part, such as the functions of all replicas.
 
     Attributes:
         written: the FunctionDefs that were made of these, by the name that they have outside.
@@ -106,7 +106,7 @@ class Functions(Mapping[str, FunctionGraph]):
     def external_name(self, name: str) -> str:
         """Returns the name by which XLA or a host op finds a function.
 
-        All are written under their own names. Another program, or TensorFlow itself, may know another function by the
+        All are written under their own names. Another program, or TensorFlow itself, may have another function with the
         script's name. Grappler rewrites functions in place, and merged graphs can have equal names. The plugin passes
         only these to TensorFlow.
         """

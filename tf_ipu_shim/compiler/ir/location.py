@@ -1,6 +1,6 @@
 """Locations of ops: on a shard, on the host, or over several shards.
 
-Each location is one object, so `is` compares them. No number stands for one: that of a shard is its `shard`.
+Each location is one object, so `is` compares them. It is not a number: a shard's number is its `shard`.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ class Replacement(NamedTuple):
     """A function that replaces an op.
 
     Args:
-        inputs: what it takes, `DataType` by name: the op's inputs in their order, the last ones may be left out.
-        outputs: what it returns, `DataType` by name: those of the op's outputs that a program can take.
+        inputs: its inputs, `DataType` by name: the op's inputs in their order, the last ones may be left out.
+        outputs: its results, `DataType` by name: the op's outputs that a program can use.
         build: makes the ops that compute the outputs of the inputs.
-        finish: changes an op that was made where TensorFlow's Python cannot make it so.
+        finish: changes an op after creation, if TensorFlow's Python cannot create it so.
         has_kernel: whether in mode `kernels` the op itself runs. Its one output is `output`; `inputs` are all its own.
     """
 

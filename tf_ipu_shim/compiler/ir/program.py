@@ -19,7 +19,7 @@ class ProgramRequest:
         arg_types: `DataType` of each argument.
         arg_shapes: shape of each argument; `()` for resources.
         variable_names: for resources the variable's name, else `""`.
-        variable_types: for resources the variable's `DataType`, 0 where unknown.
+        variable_types: for resources the variable's `DataType`, 0 if unknown.
         single_op: whether the function is one op of a graph, and no program of the script's.
     """
 
@@ -50,9 +50,9 @@ class Cluster:
         function: the name of its FunctionDef, whose arguments are constants, then values, then resources.
         inputs: the tensors it consumes, in the order of the function's arguments, named as in the caller.
         input_types: their `DataType`s.
-        outputs: the tensors it gives, named as in the traced function.
-        constants: how many inputs XLA must know when it compiles.
-        scope: the traced function that its ops come from.
+        outputs: its result tensors, named as in the traced function.
+        constants: the number of inputs that XLA must know when it compiles.
+        scope: the traced function of its ops.
     """
 
     chip: Chip
@@ -87,20 +87,20 @@ class LoweredProgram:
     """The result of lowering a traced function.
 
     Args:
-        node: the op to run instead of the call; it takes `inputs`, then `replica_variables`.
-        variable_chips: for each argument the chip where that variable lives; -1 for what is not a variable.
-        clusters: all XLA programs, those of loop bodies included.
-        exchanges: all exchanges between IPUs, those of loop bodies included.
+        node: the op to run instead of the call; its inputs are `inputs`, then `replica_variables`.
+        variable_chips: for each argument the chip that stores that variable; -1 for other arguments.
+        clusters: all XLA programs, including loop bodies.
+        exchanges: all exchanges between IPUs, including loop bodies.
         replicas: how often it runs at the same time.
         shard_chips: the chip of each shard of the first replica.
         first_replica: the function that the first of several replicas runs.
-        replica_variables: for each further replica's copy of a variable the argument, and the chip where it lives.
-        run_group: what the ops of feeds and replicas know its runs by, which follow each other; empty without.
+        replica_variables: for each further replica's copy of a variable the argument, and the chip that stores it.
+        run_group: the key of its serialised runs, for the ops of feeds and replicas; empty without.
         chunked_loops: for a function that runs several iterations at once: the loop for the memory plan. A real IPU
             runs iterations one by one. None if there is no such function.
         planned_functions: the functions of these loops, which never run.
         planned_clusters: the XLA programs of these loops.
-        result_shapes: the shapes of its results, None for one that its shapes do not tell; known once its memory is
+        result_shapes: the shapes of its results, None for one that cannot be inferred; known once its memory is
             planned.
         enqueues: how often one run enqueues to each outfeed, by its feed id.
         traced: for each function that a pass made, and that XLA programs run, the traced function it was made of.

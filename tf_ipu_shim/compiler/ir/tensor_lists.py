@@ -1,4 +1,4 @@
-"""Infers the size and element shape of a TensorList where it is created."""
+"""Infers the size and element shape of a TensorList at its creation."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ class Trips(NamedTuple):
     """A loop's trip count: the minimum of a constant and of limits known when the loop begins.
 
     Args:
-        most: a number, where one is known; -1 for none.
-        limits: what says the others when the loop begins.
+        most: a number, if one is known; -1 for none.
+        limits: the sources of the other numbers when the loop begins.
     """
 
     most: int

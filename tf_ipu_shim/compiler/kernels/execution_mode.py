@@ -63,8 +63,8 @@ def resolve_execution(
 ) -> Execution:
     """Resolves the requested mode `kernels` for a program, which may fall back to XLA.
 
-    Both modes refuse what an IPU could not compile. If XLA has returned the HLO of a program, it can compile it.
-    Otherwise XLA runs it, and refuses it in its own words if necessary.
+    Both modes refuse programs that an IPU could not compile. If XLA has returned the HLO of a program, it can compile
+    it. Otherwise XLA runs it, and refuses it in its own words if necessary.
     """
     reason = ""
     if without_form:

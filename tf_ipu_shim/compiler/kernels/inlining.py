@@ -146,7 +146,7 @@ class _CallInliner:
             added.input[:] = [*map(tensor, data_inputs(node)), *dict.fromkeys(controls)]
 
     def _begin(self, call: node_def_pb2.NodeDef, called: function_pb2.FunctionDef) -> list[str]:
-        """Returns the control inputs of an inlined call's ops: one join op where that saves edges."""
+        """Returns the control inputs of an inlined call's ops: one join op if that saves edges."""
         controls = self._controls(call)
         with_effects = sum(op_types.is_stateful(node.op) for node in called.node_def)
         if len(controls) < 2 or len(controls) * with_effects <= _MAX_DIRECT_EDGES:
@@ -171,7 +171,7 @@ class _CallInliner:
         return self._ends[name]
 
     def _tensor(self, tensor_name: str) -> str:
-        """Returns the tensor that replaces another: for a call's result, that of the inlined function."""
+        """Returns the tensor that replaces another: for a call's result, the inlined function's."""
         while (call := producer_name(tensor_name)) in self._calls:
             called = self._calls[call]
             result = called.signature.output_arg[result_index(tensor_name)].name

@@ -1,11 +1,11 @@
 """Converts a program to execution mode `kernels`: TensorFlow's own kernels instead of XLA launches.
 
-A program is lowered to XLA programs first, in either way: placement, phases, exchanges and the memory plan are those
-of HLO. Here each launch becomes a call of a function of the same ops. All of them have the IPU's TensorFlow device and
-the number of their IPU, so the delegated kernels (`kernels.cc`) run them in that IPU's memory.
+Both modes first lower a program to XLA programs: placement, phases, exchanges and the memory plan come from HLO. Here
+each launch becomes a call of a function of the same ops. All of them have the IPU's TensorFlow device and the number of
+their IPU, so the delegated kernels (`kernels.cc`) run them in that IPU's memory.
 
-XLA's programs have one thread each: what they do to a variable happens in order. TensorFlow's executor runs what
-nothing orders at the same time, so that the ops on a variable are chained here.
+Each XLA program has one thread, so its accesses to a variable are in order. TensorFlow's executor runs unordered ops at
+the same time, so the ops on a variable are chained here.
 
 Called functions and loops are inlined into the emitted functions, so that only the program's ops run (`inlining`,
 `loop_frames`).
@@ -93,8 +93,8 @@ def _can_run_on_one_thread(run: Sequence[function_pb2.FunctionDef]) -> bool:
 def _disable_rewriting(nodes: Iterable[node_def_pb2.NodeDef]) -> None:
     """Disables TensorFlow's graph rewriting, which drops the ops' IPU attribute.
 
-    Calls are put into the graph around them. The error of an op in a call would cancel what is around the call, and so
-    pass for a consequence of that.
+    Calls are put into the graph around them. The error of an op in a call would cancel the ops around the call, and
+    then look like a consequence of that.
     """
     for node in nodes:
         if node.op in vocabulary.CALLS or node.op == vocabulary.REPLICA_CALL:
@@ -170,7 +170,7 @@ class _FunctionCopies:
         return self._names[key]
 
     def _fresh(self, name: str) -> str:
-        """Returns an unused function name; TensorFlow keeps those of earlier lowerings too."""
+        """Returns an unused function name; TensorFlow keeps the functions of earlier lowerings too."""
         while True:
             fresh_name = f"{name}_{next(_serial)}"
             if fresh_name not in self._library:
@@ -247,7 +247,7 @@ class _FunctionCopies:
 
 
 def _return_after_accesses(function: function_pb2.FunctionDef) -> None:
-    """Makes callers that wait for a function also wait for its variable reads: a write may come next."""
+    """Makes callers that wait for a function also wait for its variable reads: a write may follow."""
     variables = {argument.name for argument in function.signature.input_arg if argument.type == op_types.RESOURCE}
     returned = set(function.control_ret.values())
     for node in function.node_def:

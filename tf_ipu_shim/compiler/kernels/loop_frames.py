@@ -3,8 +3,9 @@
 TensorFlow does that too when it makes a function ready to run (`_lower_using_switch_merge`). It puts an `Identity` on
 each of a loop's values three times, which run in each iteration, and keeps values that nothing needs.
 
-A value that the body returns unchanged enters the frame once. Every other value is merged with that of the previous
-iteration and switched: into the body, or out of the frame. Ops after the branch of a switch that was not taken are
+A value that the body returns unchanged enters the frame once. Every other value is merged with its value of the
+previous iteration and switched: into the body, or out of the frame. Ops after the branch of a switch that was not taken
+are
 dead: they do not run. So an op of the body that no switch leads to waits for one. An iteration begins when the ops that
 the one before must run have run: that is how side effects follow each other.
 """
@@ -89,8 +90,8 @@ class _LoopLowering:
         """Removes Enter ops whose results nothing uses.
 
         TensorFlow's executor looks whether an iteration has ended, and begins the next one, each time that an op of it
-        has run. An iteration has not ended before all values have entered. If the last of these leads to no op,
-        no one looks again: the loop has no results, and that is not an error.
+        has run. An iteration has not ended before all values have entered. If the last of these leads to no op, the
+        check ends: the loop has no results, and that is not an error.
         """
         output_function = self._made
         users = collections.Counter(
@@ -360,7 +361,7 @@ class _Frame:
         return results, ends
 
     def _joined_controls(self, controls: list[str], many: int, name: str) -> list[str]:
-        """Returns few control inputs for many ops: one join op where that saves edges."""
+        """Returns few control inputs for many ops: one join op if that saves edges."""
         if len(controls) < 2 or len(controls) * many <= _MAX_DIRECT_EDGES:
             return controls
         return [f"^{self._framing.add(f'{self._loop.name}/{name}', 'NoOp', controls, self._loop).name}"]

@@ -2,8 +2,8 @@
 
 TensorFlow's gradient of max-pooling searches each maximum again on one thread, and is slower than the convolutions
 around it. The forward kernel of oneDNN stores the positions of the maxima (its workspace) for its gradient.
-TensorFlow's graph passes use these kernels only for the CPU. The same rules apply here, so values are those of stock
-TensorFlow, including those of equal maxima.
+TensorFlow's graph passes use these kernels only for the CPU. The same rules apply here, so values are as in stock
+TensorFlow, including for equal maxima.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WINDOW = ("ksize", "strides", "padding", "data_format")
 def use_one_dnn_pooling(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
     """Replaces a function's 2-D float32 max-pooling and gradients by oneDNN's ops.
 
-    A gradient takes the workspace of the op that pooled the same tensor. If that is in another function (a pipeline
+    A gradient uses the workspace of the op that pooled the same tensor. If that is in another function (a pipeline
     stage that keeps no activations, say) one is added that pools it again.
     """
     if not enabled():

@@ -1,9 +1,9 @@
-"""Gives op-by-op execution XLA's out-of-bounds semantics (clamp, drop, NaN) for bad inputs.
+"""Applies XLA's out-of-bounds semantics (clamp, drop, NaN) in op-by-op execution.
 
 TensorFlow's kernels refuse an index or a label that is out of range. A program on an IPU checks nothing: it reads the
-nearest row, leaves an update out, or returns NaN for an invalid label. So that this does not hang on the way that is
-chosen for a program, such inputs are clamped first. If a script's environment asks for kernels by name, they refuse,
-which is what one looks for bad input with.
+nearest row, leaves an update out, or returns NaN for an invalid label. So that results do not depend on the execution
+mode, such inputs are clamped first. If a script's environment selects kernels by name, they raise errors, which helps
+to find bad input.
 
 Input that is in range passes unchanged, bit for bit.
 """
@@ -100,7 +100,7 @@ def _labels(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> No
 
 
 def _segments(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
-    """Shifts negative segment ids to where the kernels drop them."""
+    """Shifts negative segment ids to values that the kernels drop."""
     ids, count = node.input[1:3]
     kind, counted = node.attr["Tindices"].type, node.attr["Tnumsegments"].type
     if counted != kind:

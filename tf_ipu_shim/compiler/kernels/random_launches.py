@@ -1,8 +1,8 @@
 """Launches XLA for random ops in execution mode `kernels`, so that both modes draw the same numbers.
 
 TensorFlow's kernels and XLA make other numbers of the same bits. A script's random numbers do not depend on the
-execution mode: these ops are XLA launches of one op each in both modes. Those of constants are the kernels' in both
-(`constant_folding`). Seeds become keys in another way, too.
+execution mode: these ops are XLA launches of one op each in both modes. For random ops of constants both modes use
+TensorFlow's kernels (`constant_folding`). Seeds become keys in another way, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Removes no-op nodes (identities, joins) from functions that run op by op, to save executor time.
 
-TensorFlow's own rewriting takes such ops out too. It makes others besides, which know of no IPU, so that programs of
-IPUs are spared it (see `kernels`).
+TensorFlow's own rewriting removes such ops too. It also makes rewrites that ignore IPUs, so it is off for IPU programs
+(see `kernels`).
 
 It removes copies without control inputs, and control dependencies on ops without effect: `tf.gradients` makes all
 gradients of an op wait for each other. Ops with side effects keep their order. A variable that a function only reads is

@@ -1,8 +1,8 @@
 """Decides which ops of a program round float16 results stochastically.
 
 They run in mode `kernels` (`stochastic_rounding.cc`), which compute in float32 and round at the end. An annotation by
-`scopes.stochastic_rounding` overrides the device's configuration. If the device rounds only what replicas have in
-common, the others are marked here.
+`scopes.stochastic_rounding` overrides the device's configuration. If the device rounds only values common to replicas,
+the other ops are marked here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_rounded(request: ProgramRequest, by_default: bool) -> bool:
 
 
 def round_common_values_only(request: ProgramRequest, reached: Iterable[str]) -> ProgramRequest:
-    """Returns the program with ops annotated to round to nearest where replicas may differ."""
+    """Returns the program with ops annotated to round to nearest if replicas may differ."""
     values = ReplicaValues(request.library, reached)
     return dataclasses.replace(
         request, library={name: _marked(function, name, values) for name, function in request.library.items()}

@@ -27,8 +27,8 @@ class Feeds:
     """The infeeds and outfeeds of a loop's iteration.
 
     Args:
-        infeeds: the op that takes an element; none or one.
-        iterators: the ops that give handles of iterators.
+        infeeds: the op that dequeues an element; none or one.
+        iterators: the ops that return handles of iterators.
         trips: how many iterations the loop has.
         most: how many iterations a chunk has at most.
     """

@@ -37,8 +37,8 @@ _UNSTACKABLE_TYPES = frozenset({dtypes.string, dtypes.resource, dtypes.variant})
 def chunk_loops(functions: Functions, placer: Placer) -> None:
     """Chunks the loops that allow it.
 
-    Such a loop keeps its functions, of one iteration: that is what the memory plan counts. `Node.chunks` names the
-    functions that run.
+    Such a loop keeps its functions, of one iteration: the memory plan counts these. `Node.chunks` names the functions
+    that run.
     """
     pending, seen = [functions.entry], {functions.entry}
     while pending:
@@ -87,7 +87,7 @@ def _on_one_ipu(marked: Iterable[Location | None]) -> bool:
 
 
 def _is_fast_in_a_loop(body: FunctionGraph, functions: Functions) -> bool:
-    """Returns whether XLA runs a loop's body inside a program as fast as by itself."""
+    """Returns whether XLA runs a loop's body inside a program as fast as in a separate one."""
     if op_types.VARIANT in body.arguments.values():
         return False
     pending, seen = [body], {body.name}

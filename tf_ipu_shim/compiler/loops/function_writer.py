@@ -49,7 +49,7 @@ class FunctionBuilder:
         self._results.append(Result(f"result_{len(self._results)}", kind, tensor))
 
     def must_run(self, node: str) -> None:
-        """Marks an op as one that runs although no result may need it."""
+        """Marks an op to run even if no result needs it."""
         self._required[node] = None
 
     def add(self, node: node_def_pb2.NodeDef) -> None:

@@ -102,8 +102,8 @@ class _SumWriter:
         index: the index of the first loop variable that is free.
 
     Attributes:
-        nodes: the ops; the last one has the name of the one that they replace.
-        states: what the loop carries for them.
+        nodes: the ops; the last one has the name of the op that they replace.
+        states: the loop variables for them.
     """
 
     def __init__(self, node: Node, index: int) -> None:

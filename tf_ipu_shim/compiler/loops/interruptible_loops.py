@@ -4,8 +4,8 @@ An IPU program between two exchanges is one launch, which checks no signals. A l
 it. So the condition of such a loop includes a call of the plugin (`program_calls.cc`). After a Ctrl-C the launch fails
 there, between two iterations. The memory plan and the counters stay the same.
 
-Loops are marked before some are written as chunks, which take 20 ms. The call hides from XLA how often the loop runs,
-which XLA would write out for a very short one.
+Loops are marked before some become chunks, of 20 ms each. The call hides from XLA how often the loop runs, which XLA
+would write out for a very short one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adds loop variables to a loop, besides those of the script."""
+"""Adds loop variables to a loop, besides the script's."""
 
 from __future__ import annotations
 

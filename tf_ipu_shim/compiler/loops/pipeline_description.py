@@ -1,7 +1,7 @@
 """Describes a pipeline (stages, schedule, mini-batches) and checks its mini-batch counts.
 
-A pipeline's loop computes a mini-batch in an iteration, and does not show what a schedule keeps: that is written on it
-as a `PipelineDescription`.
+A pipeline's loop computes a mini-batch in an iteration, and does not show the values that a schedule keeps. A
+`PipelineDescription` on it records them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class PipelineDescription:
     Args:
         schedule: `"Grouped"`, `"Interleaved"` or `"Sequential"`.
         training: whether there are backward stages and an update.
-        count: `gradient_accumulation_count`, the executions of a stage to an update; None where only the running
-            program knows.
+        count: `gradient_accumulation_count`, the executions of a stage to an update; None if only the running program
+            knows.
         batch_serialization_iterations: mini-batches that a stage works through before the next stage begins; an
             execution has `count` times as many.
         devices: the IPUs of each stage within the replica; several for a concurrent stage, only -1 for all.
@@ -39,7 +39,7 @@ class PipelineDescription:
         checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.
         kept_tensors: for each stage, how many tensors `kept_bytes` counts.
         stashed_tensors: the same of `input_bytes` and `checkpoint_bytes`.
-        offload_activations: whether activations are in remote memory; None where the script left it open.
+        offload_activations: whether activations are in remote memory; None if the script left it open.
         replicated_optimizer_state_sharding: whether replicas share the variables that only the update uses.
         replicated_weight_sharding: whether replicas share offloaded weights; None if the script left it open.
 

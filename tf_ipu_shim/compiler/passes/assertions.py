@@ -1,8 +1,8 @@
 """Compiles `tf.Assert` in XLA programs to a check that ends the run with an InternalError.
 
-XLA's kernel for `Assert` compiles to nothing. In what runs, a custom call of the plugin (`assertions.cc`) stands for
-it, in loops and branches too. The memory plan and the counters stay the same: a check needs little memory. The values
-that a script passes for the message are left out of the program, as each run would have to compute them. In mode
+XLA's kernel for `Assert` compiles to nothing. In executed programs, a custom call of the plugin (`assertions.cc`)
+replaces it, in loops and branches too. The memory plan and the counters stay the same: a check needs little memory. The
+values that a script passes for the message are left out of the program, as each run would have to compute them. In mode
 `kernels` they are in the message.
 """
 

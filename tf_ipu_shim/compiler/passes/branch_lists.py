@@ -1,6 +1,6 @@
 """Replaces a branch's missing TensorList (`FakeParam`) by an empty list like the other branch's.
 
-The gradient of a loop in one branch of `tf.cond` takes the lists in which the loop keeps its values. TensorFlow has the
+The gradient of a loop in one branch of `tf.cond` reads the lists in which the loop keeps its values. TensorFlow has the
 other branches return a FakeParam in the place of each, and XLA has none of lists.
 """
 
@@ -105,7 +105,7 @@ class _Finder:
 
 
 def _copy_ops(nodes: Sequence[node_def_pb2.NodeDef], name: str) -> list[node_def_pb2.NodeDef]:
-    """Copies ops with names prefixed by another op's; the last has that name and returns the list."""
+    """Copies ops and prefixes their names with another op's name; the last has that name and returns the list."""
     copies = []
     for index, proto in enumerate(nodes):
         copy = copy_node(proto)

@@ -1,10 +1,9 @@
 """Replaces TensorFlow's candidate samplers, which XLA lacks, by functions of supported ops.
 
 A sampler draws classes, for losses over a part of them. With replacement that is one random op. Without it TensorFlow
-tries until it has enough classes, and tells of the tries in the expected counts. Here the time until a class is first
-drawn is exponentially distributed with its probability. The classes with the smallest times, in order, have the
-distribution of repeated draws. In place of the number of tries stands what it is to be expected to be after these
-times.
+tries until it has enough classes, and the expected counts reflect the number of tries. Here the time until a class is
+first drawn is exponentially distributed with its probability. The classes with the smallest times, in order, have the
+distribution of repeated draws. The number of tries is replaced by its expected value after these times.
 """
 
 from __future__ import annotations

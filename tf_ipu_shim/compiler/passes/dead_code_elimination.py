@@ -1,8 +1,8 @@
 """Removes ops without side effects whose results nothing reads (dead-code elimination).
 
-`tf.gradients` makes every gradient of an op wait for all gradients of that op. Those of a model's first layer wait for
-the gradient of the images, which is as expensive and is discarded. XLA leaves such ops out, TensorFlow's kernels would
-run them.
+`tf.gradients` makes every gradient of an op wait for all gradients of that op. The weight gradients of a model's first
+layer wait for the gradient of the images, which is as expensive and is discarded. XLA leaves such ops out, TensorFlow's
+kernels would run them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Keeps feed ops in program order and delays side effects until the element has arrived.
 
-TensorFlow orders what touches one resource. A feed is found by its name, so that nothing orders two loops on it: their
+TensorFlow orders ops on one resource. A feed is found by its name, so that nothing orders two loops on it: their
 iterations would deal the elements out between them. Ops that do not depend on an element could run after the dataset's
 end. So an iteration's side effects wait for its elements, and iterations with feeds follow each other. Programs of IPUs
-wait as a whole when they are emitted. An op that waited by itself would be put into another program than those that it
+wait as a whole when they are emitted. An op with its own wait would be put into another program than the ops that it
 belongs to.
 """
 

@@ -1,7 +1,7 @@
 """Forwards resource handles that pass unchanged through calls, branches and loops to their consumers.
 
 A loop exports all its variables, so TensorFlow's gradients may read a variable from the loop's results instead of its
-inputs. Anyone who looks at such an op has to know the variable: it decides the IPU, and the memory that is counted.
+inputs. Passes need to know the variable of such an op: it decides the IPU, and the counted memory.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `tf.control_dependencies` makes an op wait through its operands if these were created in the scope too. For example, a
 lookup by constant indices after an update has its constant wait for the update. Such an operand may become part of an
-IPU's program, of which only what has an effect waits.
+IPU's program, in which only ops with side effects wait.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Converts TensorFlow 1 function calls (ops typed by a function's name) to call ops.
 
-They become calls like all others, so that every pass, and XLA, knows them for what they are. Such a function always
-runs its ops with side effects. The call ends when they and the reads of variables have run. Both are named as ops that
-must run. Else a write after the call could come before a read in it.
+They become ordinary calls, which every pass and XLA recognise. Such a function always runs its ops with side effects.
+The call ends when they and the reads of variables have run. Both are named as ops that must run. Else a write after the
+call could precede a read in it.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def _called(node: Node) -> Sequence[str]:
 def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
     """Returns the function with only the ops that its results need; itself if they need all.
 
-    TensorFlow makes the results wait for all side effects, and each side effect for those before it. Such a wait needs
-    nothing, but it keeps the order of what is needed. Only the waits of the function itself are kept. A gradient
-    returns values from the middle of the function, before some side effects, and these would wait for each other.
+    TensorFlow makes the results wait for all side effects, and each side effect for those before it. Such a wait does
+    not make an op needed, but it orders needed ops. Only the waits of the function itself are kept. A gradient returns
+    values from the middle of the function, before some side effects, and these would wait for each other.
     """
     live = _needed(graph)
     returned = [node.name for node in graph.control_returns if node.name in live]

@@ -1,6 +1,6 @@
 """Derives a program's random numbers from the device's seed.
 
-XLA's stateful random ops know no seed. They become stateless ones here. Their seed starts from an op on the host, with
+XLA's stateful random ops ignore seeds. They become stateless ones here. Their seed starts from an op on the host, with
 new numbers for every run. Calls, loops and branches pass it on; a loop increments it.
 """
 
@@ -33,7 +33,7 @@ _HALVES = (types_pb2.DT_HALF, types_pb2.DT_BFLOAT16)
 
 
 def add_seeds(functions: Functions, ordinal: Device) -> None:
-    """Gives all random ops explicit seeds."""
+    """Sets explicit seeds on all random ops."""
     random = functions.with_ops(frozenset(_STATELESS))
     if functions.entry in random:
         seeder = _Seeder(functions, random)

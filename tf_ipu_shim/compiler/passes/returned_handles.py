@@ -1,6 +1,6 @@
 """Removes unused resource handles from the results of branches.
 
-Gradients have branches return them. XLA leaves them out of a branch's results, and ends the process where a branch of a
+Gradients have branches return them. XLA leaves them out of a branch's results, and ends the process if a branch of a
 branch, or of a loop's body, returns one.
 """
 

@@ -1,7 +1,7 @@
 """Finds the tensors that become seeds of random ops, through calls, branches and loops.
 
 XLA's compiler computes random ops of constant seeds by TensorFlow's kernels, which draw other numbers. It inlines
-calls, so a seed that a called function returns is a constant to it, but one that a branch returns is not.
+calls, so a seed returned by a called function is a constant to it, but a seed returned by a branch is not.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Infeeds and seeds become values made on the IPU, outfeeds send nothing, as on IPUs. Content that Graphcore leaves
 undefined is zeros here. Parameters, the program's arguments and variables, keep the script's values:
-what the device would hold instead is undefined as well, until an initializer is given.
+the device's values would be undefined as well, until an initializer is set.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _FOLDABLE = frozenset(
 def constant_nodes(graph: FunctionGraph) -> set[Node]:
     """Returns the nodes with constant values that may be cloned into several programs.
 
-    Only what hangs on no control edge qualifies: a clone may then run at any time.
+    Only nodes without control edges qualify: a clone may then run at any time.
     """
     constant: set[Node] = set()
     for node in graph.nodes:

@@ -1,7 +1,7 @@
 """Assigns a location to every op: a shard, the host, or several shards for sharded control flow.
 
 Marked ops stay where the script put them. The others follow Graphcore's sharding pass (docs/reference/facts.md, section
-"Sharding"). They take the shard of the first user that has one, else of the first operand that has one, else shard 0.
+"Sharding"). They get the shard of the first user that has one, else of the first operand that has one, else shard 0.
 Two things differ. A gradient op follows its forward op first, which Graphcore's gradient tapes annotate. All ops on one
 variable are on one IPU, where the variable is stored.
 """
@@ -41,7 +41,7 @@ class Placement:
 
     Args:
         constants: nodes that are cloned to wherever they are needed.
-        variable_homes: resource argument to the location where it lives; None for one that no IPU uses.
+        variable_homes: resource argument to its location; None if no IPU uses it.
         functions: for nodes that run functions on several IPUs: function name to its placement.
     """
 
@@ -58,7 +58,7 @@ class Placer:
         num_shards: how many IPUs a replica has.
         host_ops: types of the ops that always run on the host.
         apart_ops: types of the ops that run on their IPU, but in no XLA program.
-        line_of: where the script made an op of a function, see `Diagnostics.user_line`.
+        line_of: returns the script's line of an op in a function, see `Diagnostics.user_line`.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Placer:
     def annotations_of(self, name: str) -> frozenset[Location]:
         """Returns the locations that ops of a function, and of functions it runs, are annotated with.
 
-        `HOST` stands for ops on the host, `UNCLUSTERED` for those that are in no XLA program.
+        `HOST` denotes ops on the host, `UNCLUSTERED` ops outside XLA programs.
         """
         if name not in self._marked:
             self._marked[name] = _NO_LOCATION  # for recursive functions

@@ -15,7 +15,7 @@ class VariablePlacer:
     """Assigns variables to shards.
 
     Args:
-        homes_of: gives for a function, placed by itself, where its resource arguments live.
+        homes_of: returns the locations of a function's resource arguments, for a function placed separately.
     """
 
     def __init__(self, graphs: Mapping[str, FunctionGraph], homes_of: Callable[[str], Mapping[str, Home]]) -> None:
@@ -67,7 +67,7 @@ class VariablePlacer:
         yield from (locations[node] for node in on_ipus)
 
     def _preferred_inside(self, node: Node, resource: str) -> Iterator[Location]:
-        """Yields where functions of control flow would keep a variable passed to them."""
+        """Yields the locations where functions of control flow would store a variable passed to them."""
         for called in op_types.called_functions(node.proto):
             inner = self._argument_of(node, called, resource)
             home = None if inner is None else self._homes_of(called).get(inner)

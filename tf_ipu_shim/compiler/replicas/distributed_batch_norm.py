@@ -1,8 +1,8 @@
 """Shares batch-normalisation statistics between replicas in training.
 
 Neighbouring replicas in groups of `OPTION` compute mean and variance of all their samples together, and also the
-gradients. A group normalises as one replica with the whole batch would. TensorFlow's ops know one replica: functions
-take their place in which the sums go over the group.
+gradients. A group normalises as one replica with the whole batch would. TensorFlow's ops handle one replica: functions
+replace them, with sums over the group.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _normalised(
 
 
 def _gradients(group: _Group, epsilon: float, dy: Any, x: Any, scale: Any, mean: Any, variance: Any) -> list[Any]:
-    """Computes the gradients; those of scale and offset are this replica's, an optimizer reduces them."""
+    """Computes the gradients; scale's and offset's are this replica's, and an optimizer reduces them."""
     slopes, values = (math_ops.cast(tensor, dtypes.float32) for tensor in (dy, x))
     inverse = math_ops.rsqrt(variance + epsilon)
     normal = (values - group.as_channels(mean)) * group.as_channels(inverse)

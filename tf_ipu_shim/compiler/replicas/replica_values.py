@@ -1,8 +1,8 @@
 """Analyses by data flow which values of a replicated program may differ between replicas.
 
 Different values come from feeds, random numbers and the replica index. Sums over all replicas are common
-again; gathers may be of groups of replicas. A variable is common where only common values are written to it; what
-another program wrote is not seen.
+again; gathers may be of groups of replicas. A variable is common if only common values are written to it; another
+program's writes are not seen.
 """
 
 from __future__ import annotations

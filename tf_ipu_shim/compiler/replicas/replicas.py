@@ -1,9 +1,9 @@
 """Replicates a program: S shards on a device of N IPUs run N / S times, each time on other IPUs.
 
-Every replica is lowered by itself, with its own variables and its own share of the feeds. They meet at collectives only
-(`collective_op.cc`). If a configuration says that several instances of a job run one program, the replicas are those of
-all instances. Each instance lowers and runs its own. XLA programs that are the same for several replicas are compiled
-once.
+Every replica is lowered separately, with its own variables and its own share of the feeds. They meet at collectives
+only (`collective_op.cc`). If a configuration says that several instances of a job run one program, it has the replicas
+of all instances. Each instance lowers and runs its own. XLA programs that are the same for several replicas are
+compiled once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Replica:
 
     Args:
         count: how many there are.
-        group: tells the collectives of this program from those of others.
+        group: distinguishes the collectives of this program from other programs'.
         chips: the chip of each shard of this replica; in their own order when left out.
         share: the part of the replicas of a job this instance has.
     """
@@ -73,7 +73,7 @@ class Replica:
 
     @property
     def global_index(self) -> int:
-        """Index of the replica among those of all instances."""
+        """Index of the replica among all instances' replicas."""
         return self.share.index * self.count + self.index
 
     def chip(self, shard: Shard) -> Chip:
@@ -210,7 +210,7 @@ def _sequential(loop: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
 
 
 def replica_functions(functions: Functions, replica: Replica) -> Functions:
-    """Returns the functions of one replica: copies of those that depend on the replica index."""
+    """Returns the functions of one replica, with copies of functions that depend on the replica index."""
     instance_dependent = functions.with_ops(frozenset({_INDEX}))
     if replica.total == 1 or not instance_dependent:
         return functions

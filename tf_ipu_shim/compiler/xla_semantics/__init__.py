@@ -1,1 +1,1 @@
-"""Rewrites that give XLA programs the results of TensorFlow's kernels."""
+"""Rewrites after which XLA programs have the results of TensorFlow's kernels."""

@@ -2,7 +2,7 @@
 
 With `floating_point_behaviour.nanoo` they are NaN; programs run in mode `kernels` then (`float_checks.cc`). In mode
 `kernels`, and in uncompiled ops, results are checked after each op (`half_overflow.cc`). XLA programs have a clip
-behind each op that may overflow; what is planned and counted stays as it was.
+behind each op that may overflow; the memory plan and the cycle counts do not include it.
 
 A finite number divided by zero is NaN: a division of float16 is one of float32 on an IPU, whose infinity is not a
 float16.

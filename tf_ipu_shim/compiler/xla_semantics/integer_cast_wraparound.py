@@ -1,7 +1,7 @@
 """Routes casts from floats to narrow integers through wider integers, so that they wrap around.
 
 -1.0 becomes 255 of uint8 on an IPU, as in TensorFlow's kernels on small tensors. On large ones their out-of-range
-results depend on an element's position. XLA on the CPU takes the nearest number that there is, 0.
+results depend on an element's position. XLA on the CPU returns the nearest representable number, 0.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Original:
 
     Args:
         node: the op.
-        branches: takes the functions that stand for an op need.
+        branches: collects the branch functions that replaced ops need.
     """
 
     def __init__(self, node: node_def_pb2.NodeDef, branches: list[function_pb2.FunctionDef]) -> None:

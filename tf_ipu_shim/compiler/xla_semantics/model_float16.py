@@ -1,7 +1,7 @@
 """Computes float16 in float32, as the IPU Model does: overflows stay finite within a program.
 
 Values are float32 between the program's arguments, feeds and variables and its results; there they are float16, and
-infinite where that has no such number. Finite values that an update computes are clipped instead, and stay numbers.
+infinite if they overflow. Finite values that an update computes are clipped instead, and stay numbers.
 
 boundary     ops that keep float16: of variables, feeds, the host, random numbers, of the plugin without float32
 """
@@ -28,7 +28,7 @@ _KEEPS_FLOAT16 = frozenset({"AsString", "Bitcast", "EncodeProto", "StringFormat"
 
 
 def compute_in_float32(request: ProgramRequest, reached: Sequence[str]) -> ProgramRequest:
-    """Returns a program with its float16 values computed in float32; the same one where it has none."""
+    """Returns a program with its float16 values computed in float32; the same one if it has none."""
     library = request.library
     has_half = any(_has_half(node) for name in reached for node in library[name].node_def)
     if not has_half or request.single_op or _is_shared(library, reached, request.function):

@@ -21,8 +21,8 @@ class Operands(NamedTuple):
     """Places of a convolution's operands among its inputs.
 
     Args:
-        beside_padding: the one that zeros are multiplied with.
-        other: the one that is padded.
+        beside_padding: the operand that is multiplied by zeros.
+        other: the padded operand.
     """
 
     beside_padding: int
@@ -65,7 +65,7 @@ def without_padding(node: node_def_pb2.NodeDef, original: Callable[..., list[Any
 
 
 def _result(convolve: Convolve, beside: Any, other: Any) -> Any:
-    """Returns the sum of all products, by the signs of those that are not finite."""
+    """Returns the sum of all products, from the signs of the infinite and NaN ones."""
     kind = beside.dtype
     zero = array_ops.constant(0.0, kind)
 

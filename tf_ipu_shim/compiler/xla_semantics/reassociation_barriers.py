@@ -1,9 +1,9 @@
 """Keeps XLA from reassociating float arithmetic such as `(x + c) - c` or `x / y / y`.
 
-XLA's algebraic simplifier takes float arithmetic for that of real numbers. An optimization barrier between two ops that
-it would rewrite reassociated stops it; ops are fused all the same. Ops of constants need no barrier: XLA's compiler
-computes them by TensorFlow's kernels, and a barrier would prevent that. Only what runs has them. Checked on TensorFlow
-2.15.1 and 2.21.0.
+XLA's algebraic simplifier treats floats as real numbers. An optimization barrier between two ops that it would rewrite
+reassociated stops it; ops are fused all the same. Ops of constants need no barrier: XLA's compiler computes them by
+TensorFlow's kernels, and a barrier would prevent that. Only executed programs have them. Checked on TensorFlow 2.15.1
+and 2.21.0.
 """
 
 from __future__ import annotations

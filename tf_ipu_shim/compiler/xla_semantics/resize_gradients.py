@@ -1,8 +1,8 @@
 """Replaces the gradient of nearest-neighbour image resizing (`UpSampling2D`).
 
 XLA has no kernel for it. Each pixel of the gradient is added to its source pixel. That is two matmuls with matrices of
-zeros and ones, for rows and for columns. In mode `kernels` TensorFlow's op runs, which takes a tenth of the time. The
-memory is that of the matmuls in both modes.
+zeros and ones, for rows and for columns. In mode `kernels` TensorFlow's op runs, in a tenth of the time. Both modes
+count the memory of the matmuls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLOATS = frozenset({types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE, *_NARROW})
 
 
 def replace_resize_gradients(functions: Functions) -> None:
-    """Replaces such gradients; those of integers stay and are refused later."""
+    """Replaces such gradients; gradients of integers stay and are refused later."""
     op_functions.replace_ops(functions, frozenset({"ResizeNearestNeighborGrad"}), _gradient)
 
 

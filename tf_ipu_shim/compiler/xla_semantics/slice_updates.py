@@ -74,7 +74,7 @@ def _callees(function: function_pb2.FunctionDef) -> list[str]:
 def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.FunctionDef, is_called: bool) -> bool:
     """Returns whether an update writes elements computed from other positions of the same tensor.
 
-    XLA itself keeps apart what moves the tensor's own elements first.
+    XLA itself separates updates that first move the tensor's own elements.
     """
     nodes = {node.name: node for node in function.node_def}
     base = update.input[0]

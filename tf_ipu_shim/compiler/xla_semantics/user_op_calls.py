@@ -42,7 +42,7 @@ def set_targets(functions: Functions, target: str) -> None:
 
 
 def _user_ops_in_order(functions: Functions, name: str, unvisited: set[str]) -> Iterator[tuple[str, str]]:
-    """Yields function and name of the user ops of a function, and of those that it calls, as the script made them."""
+    """Yields function and name of the user ops in a function and its callees, as the script made them."""
     if name not in unvisited:
         return
     unvisited.remove(name)

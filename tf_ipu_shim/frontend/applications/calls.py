@@ -72,7 +72,7 @@ def embedded_runtime_start(
     """Starts an engine that runs an application, unless one of this name runs.
 
     The engine attaches to separate IPUs, in addition to those that the process has configured. It runs in a thread that
-    outlives sessions. It keeps what it was first started with.
+    outlives sessions. It keeps the arguments of its first start.
 
     Args:
         executable_file: the file that `experimental_application_compile_op` has written: a path, or the tensor of one
@@ -84,7 +84,7 @@ def embedded_runtime_start(
             synthetic ones; 5000 by default.
 
     Returns:
-        What `embedded_runtime_call` takes.
+        The context for `embedded_runtime_call`.
 
     Raises:
         ValueError: `inputs` is not a list or dictionary, or there are more or fewer than expected, or one is missing or
@@ -137,7 +137,7 @@ def embedded_runtime_start(
 def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any:
     """Passes a batch to an engine and returns the application's results for it.
 
-    Calls from several threads and sessions are answered in the order in which they come.
+    Calls from several threads and sessions are answered in the order of their arrival.
 
     Args:
         inputs: a tensor for each of the signature's `streamed_inputs`: one element of each infeed.
@@ -150,7 +150,7 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
         ValueError: there are more or fewer inputs than expected, or one has another shape.
         TypeError: `inputs` or `context` is something else, or an input has another dtype.
         tf.errors.InternalError: when the op runs: the application failed, as by a floating-point exception. Batches
-            that it had then fail too; the IPUs are reset for those that come later.
+            that it had then fail too; the IPUs are reset for later calls.
 
     Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_call`.
 

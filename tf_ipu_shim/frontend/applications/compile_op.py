@@ -90,7 +90,7 @@ def _trace_and_compile(
 def _add_placement_check(name: str) -> list[Any]:
     """Returns an op that TensorFlow cannot place if a script puts the compilation, which runs on the host, on an IPU.
 
-    The error then comes at the session's first run, before any op. The op's name says what to do.
+    The session's first run then raises the error, before any op. The op's name states the fix.
     """
     graph = ops.get_default_graph()
     if graph.building_function:

@@ -1,7 +1,7 @@
 """Runs one embedded-runtime engine: a compiled application with its own graph, session and thread.
 
-A session of an engine has one IPU device, that of the engine: what the process configures does not reach it. It has
-its own threads too, because TensorFlow's would be taken by programs that wait for calls. Uses the session option
+A session of an engine has one IPU device, the engine's: the process's configuration does not affect it. It has its own
+threads too, because TensorFlow's would be taken by programs that wait for calls. Uses the session option
 `experimental.session_metadata`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
@@ -110,7 +110,7 @@ class Engine:
         self._library.fail_application(self.name, code, message, closes)
 
     def _rename_outfeeds(self) -> list[str]:
-        """Gives the outfeeds names of this engine's own: outfeeds are found by name in the whole process."""
+        """Renames the outfeeds for this engine: outfeeds are found by name in the whole process."""
         feed_ids = {feed.id: f"{feed.id}/engine_{self.device.ordinal}" for feed in self._program.outfeeds}
         for function in self._program.library.function:
             for node in function.node_def:

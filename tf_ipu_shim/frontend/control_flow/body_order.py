@@ -24,7 +24,7 @@ _BODIES = (
 
 
 def install() -> None:
-    """Has bodies and branches that a session's graph contains order their side effects as stock does."""
+    """Orders side effects in the bodies and branches of a session's graph as stock does."""
     why = "a session's bodies and branches order accesses to variables as stock xla.compile does"
     patches.replace(auto_control_deps.AutomaticControlDependencies, "__exit__", _exit, why)
 

@@ -2,11 +2,11 @@
 
 Checked on TensorFlow 2.15.1.
 
-In a loop of TensorFlow 1, the ops that its next values depend on run; in a branch, those that its results depend on. A
-session leaves out all else, and so does `xla.compile` of stock TensorFlow inside loops and branches (not outside of
-them). Functional ones, which XLA needs, run everything with a side effect, and so do those of stock TensorFlow if
-`tf.while_loop` and `tf.cond` make them. `tf.switch_case` is functional in TensorFlow 1 too, and so is all control flow
-in one of its branches and in a `tf.function`.
+In a loop of TensorFlow 1, the ops that its next values depend on run; in a branch, the ops that its results depend on.
+A session leaves out all else, and so does `xla.compile` of stock TensorFlow inside loops and branches (not outside of
+them). Functional ones, which XLA needs, run everything with a side effect. Stock TensorFlow's functional ones do so
+too, if `tf.while_loop` and `tf.cond` make them. `tf.switch_case` is functional in TensorFlow 1 too, and so is all
+control flow in one of its branches and in a `tf.function`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ while_loop = while_v2.while_loop
 
 
 def install() -> None:
-    """Makes TensorFlow 1 loops and branches in programs run only what their results need."""
+    """Makes TensorFlow 1 loops and branches in programs run only the ops that their results need."""
     why = "loops and branches of TensorFlow 1 run what their values need"
     patches.replace(while_v2, "while_loop", _while_with_session_semantics, why)
     patches.replace(cond_v2, "cond_v2", _cond_with_session_semantics, why)
@@ -118,7 +118,7 @@ def _while_with_session_semantics(stock: Callable[..., Any]) -> Callable[..., An
 def _pack_like_body(values: Any, returned: Any) -> Any:
     """Packs a loop's results like its body's: TensorFlow 1 loops return a list even for one tensor.
 
-    Functional ones give the sequence that they were called with.
+    Functional ones return the sequence that they were called with.
     """
     if not isinstance(values, (list, tuple)):
         return values  # of a loop with a single value

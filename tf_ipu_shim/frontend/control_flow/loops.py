@@ -56,7 +56,7 @@ def repeat(
 
     Args:
         n: how many times; an integer or a scalar tensor of integers.
-        body: takes the loop's values and, if there is an infeed, an element of it: a tuple by position, a dict by
+        body: accepts the loop's values and, if there is an infeed, an element of it: a tuple by position, a dict by
             keyword. Returns the loop's values for the next iteration, then operations to run.
         inputs: the loop's values before the first iteration.
         infeed_queue: taken from once an iteration.
@@ -67,8 +67,8 @@ def repeat(
         The values after the last iteration: a list, one tensor, or an operation if there are none.
 
     Raises:
-        TypeError: `body` is not a function, does not take as many arguments, or changes a value's type, or `n` holds no
-            integers.
+        TypeError: `body` is not a function, does not accept as many arguments, or changes a value's type, or `n` is not
+            an integer.
         ValueError: `body` returns operations before tensors or changes a value's shape, or `n` is not a scalar, or more
             than an int32 can count.
 
@@ -100,7 +100,7 @@ def while_loop(
     """Runs a function as long as a condition holds.
 
     Args:
-        condition: takes the loop's values, returns a scalar boolean.
+        condition: accepts the loop's values, returns a scalar boolean.
         body: as in `repeat`.
         inputs: the loop's values before the first iteration.
         infeed_queue: taken from once an iteration.

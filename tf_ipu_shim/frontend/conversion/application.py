@@ -1,7 +1,7 @@
 """Compiles a graph's IPU part to an embedded application and replaces it by a call of its engine.
 
-An application is compiled under its own configuration. The process has one, so that of the script is taken away
-for that time and put back.
+An application is compiled under its own configuration. The process has one, so the script's is removed for that time
+and restored afterwards.
 """
 
 from __future__ import annotations

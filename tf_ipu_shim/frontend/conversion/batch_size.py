@@ -12,7 +12,7 @@ _SHAPES = "_output_shapes"
 
 
 def set_batch_size(graph_def: Any, signature_def: Any, batch_size: int) -> tuple[Any, Any]:
-    """Returns the graph whose inputs have that batch size where their first axis was open, and its signature."""
+    """Returns the graph and its signature, with that batch size for inputs whose first axis was open."""
     inputs = {graph_nodes.node_name(name) for name in graph_nodes.input_tensors(signature_def)}
     result, signature = type(graph_def)(), type(signature_def)()
     result.CopyFrom(graph_def)

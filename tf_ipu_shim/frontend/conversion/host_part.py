@@ -35,7 +35,7 @@ def find_crossings(sender: Any, receiver: Any) -> list[str]:
 
 
 def check_host_first(host: Any, ipu: Any) -> None:
-    """Checks that the host's part comes before the IPU's."""
+    """Checks that the host's part precedes the IPU's."""
     if edge := find_edge(ipu, host):
         source, target = edge
         raise ValueError(

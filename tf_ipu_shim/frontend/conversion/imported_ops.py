@@ -30,7 +30,7 @@ _GRAPHCORE = ("Ipu", "IPU", "Pop")  # how its op types begin
 
 
 def install() -> None:
-    """Has TensorFlow's importer accept these ops, once for all."""
+    """Makes TensorFlow's importer accept these ops, once per process."""
     why = "graph definitions that Graphcore's TensorFlow wrote have its ops"
     patches.replace(importer, "_import_graph_def_internal", _patch_import, why=why)
 

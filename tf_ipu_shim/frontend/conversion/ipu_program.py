@@ -29,8 +29,8 @@ def merge_program(graph_def: Any, signature_def: Any) -> tuple[Any, Any]:
 def replace_ipu_part(graph_def: Any, signature_def: Any, runner: Runner) -> tuple[Any, Any]:
     """Returns the graph with its IPU nodes replaced.
 
-    Host computations before and after these nodes stay. Outputs keep their names; one that is not the first
-    of its node gets a new one, which the signature says.
+    Host computations before and after these nodes stay. Outputs keep their names; one that is not the first of its node
+    gets a new name, which is in the signature.
     """
     ipu, host = host_part.split_graph(graph_def)
     _check_no_frames(ipu)
@@ -95,7 +95,7 @@ def _append_nodes(graph_def: Any, after: Any, names: dict[str, str]) -> Any:
 def import_part(graph_def: Any, operands: dict[str, Any], outputs: Sequence[str]) -> list[Any]:
     """Puts a part of a graph into the current one.
 
-    Control inputs from outside of the part are left out: what it reads of there has been computed.
+    Control inputs from outside of the part are left out: its inputs from there have been computed.
     """
     part = type(graph_def)()
     part.CopyFrom(graph_def)

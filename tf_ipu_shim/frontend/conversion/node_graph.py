@@ -9,8 +9,8 @@ from typing import Any
 class NodeGraph:
     """Nodes with attributes, and edges between them.
 
-    `networkx`'s functions that only look (`is_empty`, `is_directed`) take it: scripts that use them on Graphcore's
-    graphs run, and this package does not need `networkx`.
+    `networkx`'s read-only functions (`is_empty`, `is_directed`) accept it: scripts that use them on Graphcore's graphs
+    run, and this package does not need `networkx`.
 
     Example:
         >>> graph = NodeGraph()
@@ -26,7 +26,7 @@ class NodeGraph:
 
     @property
     def adj(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """For each node those that it has edges to."""
+        """For each node its successors."""
         return self._adj
 
     def add_node(self, name: str, **attributes: Any) -> None:
@@ -35,7 +35,7 @@ class NodeGraph:
         self._adj.setdefault(name, {})
 
     def add_edge(self, source: str, target: str) -> None:
-        """Adds an edge between two nodes that are there."""
+        """Adds an edge between two nodes of the graph."""
         self._adj[source][target] = {}
 
     def is_directed(self) -> bool:
@@ -56,7 +56,7 @@ class NodeGraph:
 
 
 def topological_order(graph: NodeGraph, names: Iterable[str], key: Callable[[str], Any] | None = None) -> list[str]:
-    """Some nodes of a graph, each behind those that it has an edge from, chains kept together."""
+    """Some nodes of a graph, each behind its predecessors, chains kept together."""
     pending = dict.fromkeys(names)
     finished: dict[str, None] = {}
     open_: set[str] = set()

@@ -26,7 +26,7 @@ def get_op_def(node: Any) -> Any:
 
 
 def get_attribute(node: Any, op_def: Any, name: str) -> Any:
-    """Returns an attribute of a node, or the op's default where the node was saved without it."""
+    """Returns an attribute of a node, or the op's default if the node was saved without it."""
     if name in node.attr:
         return node.attr[name]
     return next(attr.default_value for attr in op_def.attr if attr.name == name)

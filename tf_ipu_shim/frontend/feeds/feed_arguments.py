@@ -55,7 +55,7 @@ def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]]
 
 
 def resolve_device_ordinal(value: Any) -> int:
-    """Returns the TensorFlow device of a queue; if none is given that of the current IPU strategy, else 0.
+    """Returns the TensorFlow device of a queue; by default the current IPU strategy's, else 0.
 
     Example:
         >>> with ipu.ipu_strategy.IPUStrategy("/device:IPU:1").scope():
@@ -76,7 +76,7 @@ def resolve_device_ordinal(value: Any) -> int:
 def resolve_prefetch_depth(value: int | None) -> int:
     """Returns the number of prefetched elements; the SDK's default if none is given.
 
-    From SDK 2.6 on 0 gives the default too, as scripts of the time were used to.
+    From SDK 2.6 on 0 means the default too, as scripts of the time expect.
 
     Example:
         >>> resolve_prefetch_depth(None)

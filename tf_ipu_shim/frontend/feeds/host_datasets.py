@@ -1,6 +1,6 @@
 """Keeps functions of datasets on the host, where they run, in graphs whose scope names an IPU.
 
-TensorFlow 2 moves their ops to the host itself; a session places ops where they are told to be, or fails.
+TensorFlow 2 moves their ops to the host itself; a session places ops on the devices that they name, or fails.
 """
 
 from __future__ import annotations

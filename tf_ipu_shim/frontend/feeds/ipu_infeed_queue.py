@@ -26,8 +26,8 @@ class IPUInfeedQueue(feed_names.NonCopyable):
 
     Args:
         dataset: a `tf.data.Dataset` whose elements have fully defined shapes.
-        device_ordinal: the TensorFlow device that is fed; that of the current IPU strategy, else 0, when left out. SDKs
-            up to 2.3 have a feed name here.
+        device_ordinal: the TensorFlow device that is fed; by default the current IPU strategy's, else 0. SDKs up to 2.3
+            have a feed name here.
         prefetch_depth: number of elements (1 to 255) that are prefetched. The SDK's default if left out, and from SDK
             2.6 on if 0, as in Graphcore's.
         optimise_latency: recorded; on a simulated IPU nothing is faster for it.
@@ -216,7 +216,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
         )
 
     def _dequeue(self) -> Any:
-        """Returns an element, in the structure of the dataset; called where a program is traced."""
+        """Returns an element, in the structure of the dataset; called while a program is traced."""
         self._dequeued = True
         with ops.device(_HOST):
             flat = gen_dataset_ops.iterator_get_next(self._iterator(), self._types, self._shapes)

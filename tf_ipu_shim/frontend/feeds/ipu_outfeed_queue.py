@@ -45,11 +45,11 @@ class _EnqueuedElement(NamedTuple):
 
 
 class IPUOutfeedQueue(feed_names.NonCopyable):
-    """Takes results of every iteration of a loop or pipeline, without leaving it.
+    """Receives results of every iteration of a loop or pipeline, without leaving it.
 
     Args:
         outfeed_mode: an `IPUOutfeedMode`; `ALL` when left out. SDKs up to 2.3 have the feed name here.
-        device_ordinal: the TensorFlow device that fills it; that of the current IPU strategy, else 0, when left out.
+        device_ordinal: the TensorFlow device that fills it; by default the current IPU strategy's, else 0.
         buffer_depth: elements that the real device buffers, at least 1; no effect.
         optimise_latency: recorded; on a simulated IPU nothing is faster for it.
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
@@ -232,7 +232,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
             replicas: the replicas of the same program.
 
         Returns:
-            The structure that was enqueued; zeros where `TF_POPLAR_FLAGS` makes outfeeds synthetic.
+            The structure that was enqueued; zeros if `TF_POPLAR_FLAGS` makes outfeeds synthetic.
         """
         enqueued = self._sent
         if enqueued is None or not flags.current().is_synthetic("outfeed"):
@@ -268,7 +268,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
 
 
 class IPUOutfeedQueueIterator:
-    """Gives the elements of an outfeed one by one, for the iterations that have run.
+    """Yields the elements of an outfeed one by one, for the iterations that have run.
 
     Args:
         outfeed_queue: the queue, in mode `ALL`.

@@ -109,7 +109,7 @@ class _TracedLoop:
 
     @property
     def is_outermost(self) -> bool:
-        """Returns whether it is in a session's graph or in a program of one: nothing there runs by itself."""
+        """Returns whether it is in a session's graph or in a program of one: ops there run only in a session."""
         return not self.graph.building_function or not self.graph.outer_graph.building_function
 
 
@@ -239,15 +239,15 @@ class GradientAccumulator:
         apply: Callable[[list[tuple[Any, Any]]], Any],
         keeps_dtype: bool = False,
     ) -> Any:
-        """Takes the gradients of one mini-batch; with the last one, applies them all.
+        """Accumulates the gradients of one mini-batch; with the last one, applies them all.
 
         Args:
             grads_and_vars: pairs of gradient and variable; a gradient may be None.
-            apply: takes such pairs, of reduced gradients.
-            keeps_dtype: whether it takes them in the accumulators' type, not in the type of the given ones.
+            apply: a function of such pairs, of reduced gradients.
+            keeps_dtype: whether it receives them in the accumulators' type, not in the type of the given ones.
 
         Returns:
-            An operation; None where ops run at once.
+            An operation; None if ops run eagerly.
         """
         if self._count == 1:
             return apply(list(grads_and_vars))

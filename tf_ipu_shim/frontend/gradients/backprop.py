@@ -55,7 +55,7 @@ class GradientCaptureContext:
 
     @property
     def captured_gradients(self) -> dict[str, Any]:
-        """The gradients by tag. A tag that several values have gets a number from its second value on: `tag_1`."""
+        """The gradients by tag. If several values have one tag, a number is added from the second value on: `tag_1`."""
         return self._captured
 
     @captured_gradients.setter
@@ -101,7 +101,7 @@ class GradientCaptureTape(backprop.GradientTape, GradientCaptureContext):
         output_gradients: Any = None,
         unconnected_gradients: Any = UnconnectedGradients.NONE,
     ) -> Any:
-        """Returns the gradients of a target; those of marked values are in `captured_gradients` afterwards.
+        """Returns the gradients of a target, and keeps marked values' gradients in `captured_gradients`.
 
         Args:
             target: a structure of tensors or variables.

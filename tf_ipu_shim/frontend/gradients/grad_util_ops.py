@@ -15,7 +15,8 @@ def capture_upstream_gradients(args: Any, tag: str = "") -> Any:
 
     Args:
         args: a tensor, or a list or tuple of tensors.
-        tag: the name under which an `eager.backprop.GradientCaptureTape` or `GradientCaptureContext` has the gradients.
+        tag: the name under which an `eager.backprop.GradientCaptureTape` or `GradientCaptureContext` stores the
+            gradients.
 
     Returns:
         The same values, in the same structure.

@@ -1,7 +1,7 @@
 """Automatic loss scaling: adjusts the scale from gradient histograms, for the optimizers of all SDKs.
 
 The magnitudes of scaled float16 gradients are counted in two bins. Every few updates the share of the upper bin
-decides. If it is too large, the factor is divided; else it is multiplied, up to a limit. It never goes below one.
+decides. If it is too large, the factor is divided; else it is multiplied, up to a limit. It is never less than one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class LossScaleRules:
 
     Args:
         update_frequency: updates between two changes.
-        increase_factor: the factor is multiplied by it where few gradients are large.
-        decrease_factor: the factor is multiplied by it where too many are.
+        increase_factor: the factor is multiplied by it if few gradients are large.
+        decrease_factor: the factor is multiplied by it if too many are.
         maximum: the factor stays below.
-        accumulate: whether all gradients since the last change count, or those of the last update.
+        accumulate: whether all gradients since the last change count, or only the last update's.
         ratio_threshold: the share of large gradients that is too many.
         lpf_alpha: the share of older counts that is kept.
         edge: magnitude from which a gradient is large.

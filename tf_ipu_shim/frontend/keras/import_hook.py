@@ -1,7 +1,7 @@
 """Applies the `keras.ipu` patches when Keras is imported.
 
-`tf.keras.ipu` is then there by attribute, and models ask for the strategy of their scope. Imports nothing of Keras or
-TensorFlow by itself.
+`tf.keras.ipu` is then there by attribute, and models ask for the strategy of their scope. It does not import Keras or
+TensorFlow itself.
 """
 
 from __future__ import annotations

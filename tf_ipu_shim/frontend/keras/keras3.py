@@ -1,6 +1,6 @@
 """Refuses Keras 3 models in the scope of a strategy, because they would train on the host CPU unnoticed.
 
-Checked on keras 3.15, which TensorFlow 2.21.0 brings.
+Checked on keras 3.15, which TensorFlow 2.21.0 installs.
 """
 
 from __future__ import annotations

@@ -163,5 +163,5 @@ class Dense(_Dense):  # type: ignore[misc]
 
 
 def _is_f8_shape_pair(shape: Any) -> bool:
-    """Returns whether this is the shape of data and that of metadata, not one of floats."""
+    """Returns whether these are the shapes of data and of metadata, not of floats."""
     return isinstance(shape, (list, tuple)) and len(shape) == 2 and not isinstance(shape[0], (int, type(None)))

@@ -34,7 +34,7 @@ class PopnnRNN(IPULayer):
         return_state: returns the last state too.
         stateful: each batch begins with the state the one before it ended with.
         seed: the seed of initializers that are given by name.
-        partials_dtype: the dtype of partial results in the cycle model; the arithmetic here is that of `dtype`.
+        partials_dtype: the dtype of partial results in the cycle model; the arithmetic here uses `dtype`.
         time_major: inputs and outputs are `[time, batch, size]`, not `[batch, time, size]`.
         available_memory_proportion_fwd: used by the cycle model's planner.
         available_memory_proportion_bwd: the same, for gradients.

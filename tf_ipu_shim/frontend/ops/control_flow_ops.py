@@ -8,7 +8,7 @@ import tensorflow.compat.v2 as tf
 
 
 def barrier(tensors: Any, insert_barrier_for_gradients: bool = False, name: Any = None) -> Any:
-    """Has all tensors computed before any of them is used further.
+    """Computes all tensors before any of them is used.
 
     Args:
         tensors: a structure of tensors.

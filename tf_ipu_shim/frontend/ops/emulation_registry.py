@@ -77,7 +77,7 @@ def register_emulation(emulation: Emulation) -> None:
 
 
 def find_emulation(path: str, op: str) -> Emulation | None:
-    """Returns the emulation of an op: of the longest matching path, and of this op before those of all ops."""
+    """Returns the emulation of an op: of the longest matching path, and for this op before one for all ops."""
     fitting = [
         emulation
         for emulation in emulations.values()
@@ -94,7 +94,7 @@ def find_emulation(path: str, op: str) -> Emulation | None:
 
 
 def _is_same_function(registered: Callable[..., Any], candidate: Callable[..., Any]) -> bool:
-    """Returns whether a function is the registered one, or made by the same statement of a script."""
+    """Returns whether a function is the registered one, or was defined by the same statement of a script."""
     if registered is candidate or registered == candidate:
         return True
     codes = [function.__code__ for function in (registered, candidate) if hasattr(function, "__code__")]

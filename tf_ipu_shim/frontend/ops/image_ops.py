@@ -21,7 +21,7 @@ def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale
 
     Returns:
         `(image * scale - channel_offsets) * channel_scales` with a fourth channel of zeros, shape [..., 4]. Its type is
-        that of the image; float16 for uint8.
+        the image's; float16 for uint8.
 
     Raises:
         TypeError: the image is of another type.

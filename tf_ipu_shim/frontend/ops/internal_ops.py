@@ -21,8 +21,8 @@ def print_tensor(input: Any, name: str = "") -> Any:
         name: printed in front of it.
 
     Returns:
-        In a graph the op that prints: return it from the program, or make another op depend on it. None where ops run
-        at once.
+        In a graph the op that prints: return it from the program, or make another op depend on it. None if ops run
+        eagerly.
 
     Source: `tensorflow.python.ipu.ops.internal_ops.print_tensor`.
 
@@ -173,7 +173,7 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
 
     Args:
         name: the name of the operation.
-        **kwargs: `lower_bound` and `upper_bound`, which tell Graphcore's compiler what values to expect; recorded.
+        **kwargs: `lower_bound` and `upper_bound`, which are hints on the values for Graphcore's compiler; recorded.
 
     Returns:
         An int32 scalar.

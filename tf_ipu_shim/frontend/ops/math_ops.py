@@ -63,8 +63,8 @@ def serialized_matmul(
     """Returns a matmul computed in sequential parts, to use less memory at a time.
 
     Args:
-        a: shape [..., m, k]; [..., k, m] where transposed.
-        b: shape [..., k, n]; [..., n, k] where transposed.
+        a: shape [..., m, k]; [..., k, m] if transposed.
+        b: shape [..., k, n]; [..., n, k] if transposed.
         serialization_factor: how many parts.
         serialization_dimension: the dimension to split: `"a_columns"` splits m, `"a_rows_b_columns"` splits k and adds
             the partial results, `"b_rows"` splits n.

@@ -143,7 +143,7 @@ def check_options(results: Any, *options: Mapping[str, Any] | str | None, librar
 
 
 def check_read_options(results: Any, operations: Sequence[Any], *received: Mapping[str, Mapping[str, Any]]) -> None:
-    """Makes a program fail whose ops have invalid options; those of a library that has no op here are not read."""
+    """Makes a program fail whose ops have invalid options; options of a library without an op here are not read."""
     for options in received:
         for library, library_options in options.items():
             if _find_error(library_options, library) is not None and planner_options.reads_options(

@@ -23,7 +23,7 @@ def dropout(
         x: a float tensor.
         rate: the share that is dropped, a Python number in [0, 1).
         noise_shape: the mask's shape: for each dimension of x its size or None, or 1 to drop along it as a whole.
-        seed: `[2]` integers; the same seed gives the same mask. None: another mask in each run.
+        seed: `[2]` integers; the same seed results in the same mask. None: another mask in each run.
         name: the name of the op.
         **kwargs: `ref`, whether the backward pass must use the same mask in case the tensor's layout differs there.
             It always does here.
@@ -92,7 +92,7 @@ def apply_dropout(x: Any, seed: Any, rate: float, scale: float, mask: Any) -> An
 
 
 def mask_shape(x: Any, noise_shape: Any) -> Any:
-    """Returns the shape of a dropout's mask: that of the noise, where it fits the tensor, else the tensor's."""
+    """Returns the shape of a dropout's mask: the noise's, if it fits the tensor, else the tensor's."""
     if tf.is_tensor(noise_shape):
         constant = tf.get_static_value(noise_shape)
         if constant is None:

@@ -16,12 +16,12 @@ def sequence_slice(
         dst: shape [elements, ...]; the tensor to update. It is not changed; the result is a new tensor.
         src: shape [elements, ...]; the tensor to read.
         num_elems: shape [slices]; how many elements each slice has.
-        src_offsets: shape [slices]; where each begins in `src`.
-        dst_offsets: shape [slices]; where each goes in `dst`. Of slices that overlap there the last one stays.
-        zero_unused: whether elements that no slice reaches become zero instead of keeping those of `dst`.
+        src_offsets: shape [slices]; the start of each in `src`.
+        dst_offsets: shape [slices]; the start of each in `dst`. Of slices that overlap there the last one stays.
+        zero_unused: whether elements that no slice reaches become zero instead of the elements of `dst`.
 
     Returns:
-        A tensor of the shape of `dst`. Gradients reach `src` and, where it shows through, `dst`.
+        A tensor of the shape of `dst`. Gradients reach `src` and the elements of `dst` that remain.
 
     Raises:
         ValueError: the numbers of slices differ or are zero, or the inner shapes differ.
@@ -51,7 +51,7 @@ def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, ze
         dst: shape [elements, ...]; the tensor to update.
         src: shape [elements, ...]; holds the slices without gaps.
         num_elems: shape [slices]; how many elements each slice has.
-        dst_offsets: shape [slices]; where each goes.
+        dst_offsets: shape [slices]; the start of each in the result.
         zero_unused: as in `sequence_slice`.
 
     Returns:
@@ -81,7 +81,7 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
     Args:
         src: shape [elements, ...]; the tensor to read.
         num_elems: shape [slices]; how many elements each slice has.
-        src_offsets: shape [slices]; where each begins.
+        src_offsets: shape [slices]; the start of each.
         total_elements: the number of elements of the result. Elements outside the slices are zero.
 
     Returns:

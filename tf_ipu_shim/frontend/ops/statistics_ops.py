@@ -107,7 +107,7 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> tf.Tensor:
 
     Returns:
         The inner edges of the bins, shape [n_bins - 1], of the type of `inputs`: the levels with which `histogram`
-        gives `n_bins` counts.
+        returns `n_bins` counts.
 
     Raises:
         ValueError: the values are of another type, or there is no bin.

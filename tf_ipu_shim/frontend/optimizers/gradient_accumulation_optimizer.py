@@ -100,7 +100,7 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
 
 
 def _overrides_apply_gradients(optimizer: Any) -> bool:
-    """Returns whether a script's class applies the gradients itself, in whatever type they were accumulated.
+    """Returns whether a script's class applies the gradients itself, in any type of the accumulators.
 
     TensorFlow's optimizers want gradients of their variables' types.
     """
@@ -113,8 +113,8 @@ def _overrides_apply_gradients(optimizer: Any) -> bool:
 class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
     """Accumulates gradients and applies their sum; the earlier form of `GradientAccumulationOptimizerV2`.
 
-    Graphcore's gives the wrapped optimizer gradients of zero in between, which is why it wants gradient descent or
-    momentum. This one gives it none, so all optimizers train as they should.
+    Graphcore's passes zero gradients to the wrapped optimizer in between, so it needs gradient descent or momentum.
+    This one passes none, so all optimizers train as they should.
 
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.

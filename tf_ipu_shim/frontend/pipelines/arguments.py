@@ -88,7 +88,7 @@ class PipelineArguments:
 
     @property
     def functions(self) -> list[list[tuple[Callable[..., Any], int]]]:
-        """For each stage its functions, each with its IPU; several where the stage is concurrent."""
+        """For each stage its functions, each with its IPU; several if the stage is concurrent."""
         return [
             list(zip(stage, ipus)) if isinstance(stage, (list, tuple)) else [(stage, ipus)]
             for stage, ipus in zip(self.computational_stages, self.device_mapping or ())

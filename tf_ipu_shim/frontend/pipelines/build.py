@@ -150,7 +150,7 @@ def _finish_execution(
 
 @dataclasses.dataclass
 class _LoopOutput:
-    """Values of a mini-batch that outlive it, and how: reduced over mini-batches, or those of the last one."""
+    """Values of a mini-batch that outlive it, and how: reduced over mini-batches, or from the last one."""
 
     tensors: list[Any]
     dtypes: list[Any]

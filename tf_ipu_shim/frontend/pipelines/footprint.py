@@ -107,7 +107,7 @@ class _StageOps:
 
 
 def _is_there_anyway(operation: Any) -> bool:
-    """Returns whether a value is a variable's or a constant, such as one that is filled with a constant."""
+    """Returns whether a value is a variable's or a constant, such as a tensor filled with a constant."""
     if operation.type in _NOT_KEPT:
         return True
     return operation.type == "Fill" and all(_is_there_anyway(tensor.op) for tensor in operation.inputs)

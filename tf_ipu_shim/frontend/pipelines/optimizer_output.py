@@ -162,7 +162,7 @@ class OptimizerFunctionOutput:
 
     @property
     def tape(self) -> Any:
-        """The tape that recorded the loss; None where `variables` are given."""
+        """The tape that recorded the loss; None if `variables` are given."""
         return self._tape
 
     @tape.setter
@@ -301,7 +301,7 @@ class OptimizerFunctionOutput:
             captured: gradients by tag, for an optimizer that wants them.
 
         Raises:
-            TypeError: the optimizer does not take gradients of the type that they are accumulated in.
+            TypeError: the optimizer does not accept gradients of the type that they are accumulated in.
         """
         keywords = dict(self.apply_gradients_kwargs)
         if captured and getattr(self._opt, "supports_captured_grads", False):

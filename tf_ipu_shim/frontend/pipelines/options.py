@@ -93,7 +93,7 @@ class PipelineStageOptions:
 def recomputation_checkpoint(tensors: Any, name: str | None = None) -> Any:
     """Marks values that recomputation in a pipeline keeps, so that it begins again from them.
 
-    It takes less memory at a time, for the memory of the marked values. Values and gradients pass unchanged.
+    It needs less memory at a time, but keeps the marked values. Values and gradients pass unchanged.
 
     Args:
         tensors: a tensor, or a structure of tensors.

@@ -84,12 +84,12 @@ def pipeline(
     Args:
         computational_stages: at least two functions; each receives the previous one's results. The first receives
             `inputs`, then an element of the infeed. A list of functions is one stage whose functions run at the same
-            time on separate IPUs. Each takes the previous stage's results, and the next stage takes all their results,
-            in order.
+            time on separate IPUs. Each receives the previous stage's results, and the next stage receives all their
+            results, in order.
         gradient_accumulation_count: mini-batches of one execution, after which the weights are updated once; an
             integer, or a scalar tensor among the program's inputs.
-        gradient_accumulation_dtype: dtype of the accumulated gradients, or a function from variable to dtype; that of
-            the variables when left out.
+        gradient_accumulation_dtype: dtype of the accumulated gradients, or a function from variable to dtype; the
+            variables' dtype by default.
         repeat_count: how often the pipeline is executed.
         batch_serialization_iterations: number of elements of the infeed that a stage processes before the next stage
             begins; an execution consumes `gradient_accumulation_count` times as many. For the schedule `Sequential`
@@ -106,13 +106,15 @@ def pipeline(
         forward_propagation_stages_poplar_options: options for each stage, with which the cycle model plans its matmuls.
         backward_propagation_stages_poplar_options: options for each stage, for the gradients of its matmuls.
         weight_update_poplar_options: the Poplar options of the weight update.
-        offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
+        offload_weight_update_variables: which memory of the real device holds optimizer state. Results do not depend on
+            it.
         replicated_optimizer_state_sharding: whether replicas share optimizer state on the real device; with one replica
             they never do. Results do not depend on it.
-        offload_activations: where the real device keeps activations. Results do not depend on it.
-        offload_gradient_accumulation_buffers: where the real device keeps accumulators. Results do not depend on it.
+        offload_activations: which memory of the real device holds activations. Results do not depend on it.
+        offload_gradient_accumulation_buffers: which memory of the real device holds accumulators. Results do not depend
+            on it.
         replicated_weight_sharding: the same for weights. Results do not depend on it.
-        offload_weights: where the real device keeps weights. Results do not depend on it.
+        offload_weights: which memory of the real device holds weights. Results do not depend on it.
         continuous_weight_updates: refused, as by Graphcore.
         outfeed_loss: enqueue the loss instead of the last stage's outputs.
         accumulate_outfeed: accumulate the enqueued values, and enqueue the sum once an execution.
@@ -121,7 +123,7 @@ def pipeline(
         reduction_method: a `GradientAccumulationReductionMethod` or its name.
         name: the name of the operation.
         gradient_accumulation_for_captured_grads: whether captured gradients are accumulated as the others; else the
-            optimizer and the captured gradients' outfeed get those of the last mini-batch.
+            optimizer and the captured gradients' outfeed receive the last mini-batch's.
         pipeline_depth: the name of `gradient_accumulation_count` in SDKs up to 2.0.
 
     Returns:

@@ -37,7 +37,7 @@ class PipelineStep:
     Attributes:
         optimizer: the result of the optimizer function; None for inference.
         gradients: gradients in the traced function, in the order of `variables`.
-        footprint: bytes that the stages take and keep.
+        footprint: bytes that the stages need and keep.
         outfeed: tensors that are accumulated and then enqueued.
         hyperparameters: tensors that the optimizer holds and that were made while tracing, by holder and name.
 

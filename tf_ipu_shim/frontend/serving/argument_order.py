@@ -26,11 +26,11 @@ def accept_either_order(
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """Accepts positional arguments in the order of TensorFlow 1 as well as TensorFlow 2.
 
-    The types of the arguments show the order: `variable_initializer` is a function where `output_names` is a string,
-    and so on for the next two.
+    The types of the arguments show the order: `variable_initializer` is a function but `output_names` a string, and so
+    on for the next two.
 
     Args:
-        before: how many positional arguments come before, the same in both.
+        before: how many positional arguments precede these, the same in both.
 
     Returns:
         A decorator.

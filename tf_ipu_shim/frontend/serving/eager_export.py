@@ -106,7 +106,7 @@ def _check_reload(plan: ExportPlan) -> Any:
 
 
 def _find_resources(plan: ExportPlan, concrete: Any) -> list[Any]:
-    """Tables and the like that the steps use: a SavedModel has those that something in it refers to."""
+    """Tables and the like that the steps use: a SavedModel saves only tables that something in it refers to."""
     captured_ids = {id(tensor) for tensor in concrete.graph.external_captures}
     steps = [step.function for step in (plan.before, plan.predict, plan.after) if step is not None]
     return [

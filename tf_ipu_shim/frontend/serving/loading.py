@@ -1,8 +1,8 @@
 """Turns the annotated call of a served model into an IPU program when the SavedModel is loaded.
 
-It happens where TensorFlow reads the file of a SavedModel, so `tf.saved_model.load`, the loader of TensorFlow 1 and
-Keras all give the same. Uses `loader_impl.parse_saved_model`, `load.Loader._recreate_variable`,
-`Graph._variable_creator_scope` and `UninitializedVariable`; checked on TensorFlow 2.15.1 and 2.21.0.
+It happens when TensorFlow reads the file of a SavedModel. So it works in `tf.saved_model.load`, Keras and the loader of
+TensorFlow 1. Uses `loader_impl.parse_saved_model`, `load.Loader._recreate_variable`, `Graph._variable_creator_scope`
+and `UninitializedVariable`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class ServingStep:
     """A function that processes a request.
 
     Args:
-        label: what messages call it, such as `preprocessing_step`.
-        signature: `TensorSpec`s of what it takes.
+        label: its name in messages, such as `preprocessing_step`.
+        signature: `TensorSpec`s of its inputs.
     """
 
     label: str
@@ -56,13 +56,13 @@ class ExportPlan:
     """An export.
 
     Args:
-        request: `TensorSpec`s with names: what a request brings.
+        request: `TensorSpec`s with names, for the tensors of a request.
         after: the step on the host behind it.
         output_names: the names of the results of the last step; `output_0` and so on by default.
         iterations: the iterations of the loop in Graphcore's executable.
         purges: whether the directory is emptied.
         ipus: how many the prediction needs.
-        variable_initializer: TensorFlow 1: takes a session and initialises variables in it.
+        variable_initializer: TensorFlow 1: a function of a session that initialises its variables.
         checkpoint: TensorFlow 1: directory of a checkpoint with the variables of the steps on the host.
     """
 

@@ -111,7 +111,7 @@ def check_stock_ops(graph_def: graph_pb2.GraphDef) -> None:
 
 
 def strip_ipu_devices(directory: str) -> None:
-    """Takes IPU devices out of a SavedModel: where it is served there may be none."""
+    """Removes IPU devices from a SavedModel: its server may have none."""
     path = pathlib.Path(directory) / "saved_model.pb"
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     for meta_graph in model.meta_graphs:

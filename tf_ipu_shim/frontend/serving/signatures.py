@@ -26,7 +26,7 @@ class StepSignature:
     """A step's signature as the caller gave it.
 
     Args:
-        label: what messages call the step, such as `predict_step`.
+        label: the step's name in messages, such as `predict_step`.
         function: the step; None if there is none.
         signature: the argument `<label>_signature`.
         bound: how many of the function's first arguments are not part of a request.
@@ -68,7 +68,7 @@ def request_signatures(
 
 
 def step_signature(step: StepSignature) -> list[Any]:
-    """Returns the signature of a step: the argument's, else that of its `tf.function`."""
+    """Returns the signature of a step: the argument's, else its `tf.function`'s."""
     _check_spec(step)
     return _declared_specs(step)
 
@@ -138,7 +138,7 @@ def _dataset_specs(step: StepSignature, dataset: Any) -> list[Any]:
 
 
 def _name_specs(step: StepSignature, specs: Sequence[Any]) -> list[Any]:
-    """Returns the specs by valid names for a SavedModel's signature: the specs' names, else those of the arguments."""
+    """Returns the specs by valid names for a SavedModel's signature: the specs' names, else the arguments'."""
     names = [
         _valid_name(spec.name or argument)
         for spec, argument in zip(specs, argument_names(step, len(specs)), strict=True)

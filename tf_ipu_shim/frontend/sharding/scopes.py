@@ -57,7 +57,7 @@ def ipu_scope(device: str) -> Iterator[None]:
 
 
 def ensure_device(device: Any, find: Callable[..., Any] = devices.named) -> None:
-    """Ensures that an IPU device exists in eager mode, where TensorFlow would silently use the CPU."""
+    """Ensures that an IPU device exists: in eager mode TensorFlow would silently use the CPU."""
     if isinstance(device, str) and context.executing_eagerly():
         spec = device_spec.DeviceSpecV2.from_string(device)
         if spec.device_type == "IPU" and spec.device_index:
@@ -69,7 +69,7 @@ def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
     """Marks ops to be compiled together.
 
     Args:
-        ipu_scope: a name or number that tells this group of ops from others.
+        ipu_scope: a name or number that identifies this group of ops.
 
     Source: `tensorflow.python.ipu.scopes.ipu_jit_scope`.
 
@@ -91,7 +91,7 @@ def ipu_jit_scope(ipu_scope: Any) -> Iterator[None]:
 def ipu_shard(index: int | Iterable[int]) -> Iterator[None]:
     """Places ops on one IPU of a multi-IPU device.
 
-    Ops that are in no such scope go where the ops that use them are (see docs/architecture.md).
+    Ops outside such scopes are placed with the ops that use them (see docs/architecture.md).
 
     Args:
         index: the shard, counted from 0 within the device; -1 marks ops for every IPU, as concurrent pipeline stages
@@ -181,11 +181,11 @@ def host_scope(name: str) -> Iterator[None]:
 
 @contextmanager
 def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: str | None = None) -> Iterator[None]:
-    """Tells the compiler something about the ops made inside, those of loops, branches and compiled programs too.
+    """Sets an attribute, for the compiler, on ops made inside, also in loops, branches and compiled programs.
 
     Args:
-        attribute_name: what it is about.
-        attribute_value: what it is.
+        attribute_name: the name of the attribute.
+        attribute_value: its value.
         restore_to: the value after the scope; the one before the scope when left out.
 
     Source: `tensorflow.python.ipu.scopes.frontend_attribute`.
@@ -216,7 +216,7 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
 def stochastic_rounding(override: bool) -> Iterator[None]:
     """Sets stochastic rounding for the ops made inside.
 
-    It goes before `floating_point_behaviour.esr`; `docs/reference/numerics.md` lists the ops that round float16.
+    It overrides `floating_point_behaviour.esr`; `docs/reference/numerics.md` lists the ops that round float16.
 
     Args:
         override: whether to round stochastically.

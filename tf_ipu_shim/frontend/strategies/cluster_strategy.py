@@ -51,7 +51,7 @@ class ClusterExtended(strategy_extended.SingleDevice, collective_all_reduce_stra
     """The extended part of a strategy of one worker of a cluster, in a graph.
 
     Args:
-        ipu_device: where functions run, on this worker.
+        ipu_device: the device of this worker that runs functions.
         variables_on_host: whether variables live on the worker's host instead of its IPU.
     """
 

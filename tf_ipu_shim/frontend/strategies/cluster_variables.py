@@ -41,7 +41,7 @@ class IPUMirroredVariable(values.MirroredVariable, metaclass=_OfEveryStrategy):
     Args:
         strategy: the strategy in whose scope it was made.
         values: the worker's variable, in a list.
-        aggregation: how what replicas assign is put together.
+        aggregation: how the values that replicas assign are combined.
 
     Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUMirroredVariable`.
 
@@ -69,12 +69,12 @@ class IPUMirroredVariable(values.MirroredVariable, metaclass=_OfEveryStrategy):
 
 
 class IPUSyncOnReadVariable(values.SyncOnReadVariable, metaclass=_OfEveryStrategy):
-    """A variable that each worker updates by itself; a read outside replicas puts all workers' values together.
+    """A variable that each worker updates separately; a read outside replicas combines all workers' values.
 
     Args:
         strategy: the strategy in whose scope it was made.
         values: a list with the worker's variable.
-        aggregation: whether a read gives their sum or mean.
+        aggregation: whether a read returns their sum or mean.
 
     Source: `tensorflow.python.ipu.ipu_multi_worker_strategy.IPUSyncOnReadVariable`.
 

@@ -1,9 +1,9 @@
 """Applies `keras.ipu` extensions that a script registers for its Keras classes.
 
-An extension says for a method `call` whether it takes part (`_call_supported`) and what happens (`_call_delegate`). An
-object created in the scope of a strategy that has an extension for its class becomes an object of a class with that
-extension. Class methods ask the strategy of the scope in which they are called. Checked on `keras` 2.15.0 and
-`tf_keras` 2.21.0.
+For a method `call`, an extension decides whether it applies (`_call_supported`) and replaces the call
+(`_call_delegate`). An object created in the scope of a strategy that has an extension for its class becomes an object
+of a class with that extension. Class methods ask the strategy of the scope in which they are called. Checked on `keras`
+2.15.0 and `tf_keras` 2.21.0.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def registered_extension(kind: type) -> type | None:
 
 
 def install(layer: type, root: str) -> None:
-    """Gives the layers of a Keras package their extensions at construction (see `construction` for models)."""
+    """Adds extensions to the layers of a Keras package at construction (see `construction` for models)."""
     why = "a layer made in a strategy's scope gets the extension that is registered for its class"
     patches.replace(layer, "__new__", functools.partial(_patch_new, root), why=why)
 

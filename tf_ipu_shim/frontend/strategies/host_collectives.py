@@ -187,9 +187,9 @@ def _host_placement() -> Any:
 
 
 def collective_name(tensor: Any, kind: str) -> str | None:
-    """Returns the name of a collective operation without a name from the script: that of its tensor.
+    """Returns the name of a collective operation that the script does not name: its tensor's.
 
-    Processes may then come to several such operations in any order, as long as their graphs name the tensors alike.
+    Processes may then start several such operations in any order, as long as their graphs name the tensors alike.
 
     Example:
         >>> collective_name(tf.constant(1.0), "sum") is None

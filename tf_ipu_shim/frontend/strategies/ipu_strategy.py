@@ -32,10 +32,10 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
     """Places variables and computation of a TensorFlow 2 script on an IPU device.
 
     Args:
-        ipu_device: where variables live and functions run.
-        cpu_device: where initial values are computed and datasets run.
+        ipu_device: the device that stores variables and runs functions.
+        cpu_device: the device that computes initial values and runs datasets.
         enable_dataset_iterators: whether `iter(dataset)` in the scope returns an `IPUIterator`, whose elements only
-            compiled functions take.
+            compiled functions consume.
         enable_keras_extensions: whether Keras models made in the scope gain the IPU's methods.
 
     Source: `tensorflow.python.ipu.ipu_strategy.IPUStrategyV1`; up to SDK 2.1 its name is `IPUStrategy`.
@@ -71,14 +71,14 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
             fn: a `tf.function`, with or without `jit_compile`; in a graph any Python function.
             args: positional arguments.
             kwargs: keyword arguments.
-            options: a `tf.distribute.RunOptions`; nothing in it changes what a compiled function does.
+            options: a `tf.distribute.RunOptions`; nothing in it changes a compiled function.
 
         Returns:
             The function's result.
 
         Raises:
             ValueError: in eager mode, if `fn` is not a `tf.function`.
-            TypeError: a float64 goes in or comes out.
+            TypeError: an input or result is float64.
 
         Source: `tensorflow.python.ipu.ipu_strategy.IPUStrategyV1.run`.
 
@@ -146,8 +146,8 @@ class IPUExtendedV1(strategy_extended.DeviceExtended):
 
     Args:
         container_strategy: the strategy.
-        ipu_device: where variables live and functions run.
-        cpu_device: where initial values are computed and datasets run.
+        ipu_device: the device that stores variables and runs functions.
+        cpu_device: the device that computes initial values and runs datasets.
 
     Source: `tensorflow.python.ipu.ipu_strategy.IPUExtendedV1`.
 

@@ -26,7 +26,7 @@ class KerasExtensions:
         self._enable_keras_extensions = enable_keras_extensions
 
     def _register_keras_extension(self, class_type: Any, keras_extension_base: Any, extension: Any = None) -> None:
-        """Has objects of a Keras class made in the scope get an extension; up to SDK 2.5 the base is not given."""
+        """Adds an extension to objects of a Keras class made in the scope; up to SDK 2.5 the base is not given."""
         if extension is None:
             keras_extension_base, extension = delegation.KerasExtension, keras_extension_base
         delegation.register_extension(self, class_type, keras_extension_base, extension)

@@ -1,7 +1,7 @@
 """Distributed variables of a multi-process job: reads and writes follow `synchronization`.
 
-The behaviour is that of `values.MirroredVariable` and `values.SyncOnReadVariable`. Each process has one value, so the
-variables stay resource variables, whose handles compiled programs read and write.
+They behave as `values.MirroredVariable` and `values.SyncOnReadVariable`. Each process has one value, so the variables
+stay resource variables, whose handles compiled programs read and write.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class IPUSyncOnReadVariable(IPUDistributedVariable):
             )
 
     def _is_shared(self) -> bool:
-        """Returns whether the value is that of all processes where ops are made now."""
+        """Returns whether ops made now use the value of all processes."""
         return bool(self._extended._job.size > 1) and not _is_in_replica() and not _is_in_update()
 
     def _read_variable_op(self, no_copy: bool = False) -> Any:

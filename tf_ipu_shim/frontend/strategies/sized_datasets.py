@@ -62,7 +62,7 @@ _SIZED = {
 
 
 def add_length(distributed: Any) -> Any:
-    """Gives a distributed dataset its length.
+    """Sets the length of a distributed dataset.
 
     Example:
         >>> len(add_length(strategy.distribute_datasets_from_function(lambda context: tf.data.Dataset.range(4))))

@@ -69,16 +69,16 @@ class SingleDevice:
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
-        """Returns where functions run."""
+        """Returns the device that runs functions."""
         return (self._ipu_device,)
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """Returns where variables live."""
+        """Returns the device that stores variables."""
         return (self._variable_device,)
 
     def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
-        """Returns where an optimizer's variables that belong to no other variable live."""
+        """Returns the device of an optimizer's variables that belong to no other variable."""
         return (self._variable_device,)
 
 
@@ -87,8 +87,8 @@ class DeviceExtended(SingleDevice, distribute_lib.StrategyExtendedV1):
 
     Args:
         container_strategy: the strategy.
-        ipu_device: where variables live and functions run.
-        cpu_device: where initial values are computed and datasets run.
+        ipu_device: the device that stores variables and runs functions.
+        cpu_device: the device that computes initial values and runs datasets.
 
     Raises:
         TypeError: a device is not a string.

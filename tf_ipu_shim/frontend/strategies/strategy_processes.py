@@ -41,7 +41,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
             fn: a `tf.function`, or a Python function, whose ops run one by one outside a graph.
             args: positional arguments.
             kwargs: keyword arguments.
-            options: a `tf.distribute.RunOptions`; nothing in it changes what a compiled function does.
+            options: a `tf.distribute.RunOptions`; nothing in it changes a compiled function.
 
         Returns:
             The function's result, in this process.
@@ -61,7 +61,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
         """`run`, as TensorFlow 1.15 and 2.1 call it.
 
         Args:
-            fn: the function. It takes this process's part of what a distributed dataset yields.
+            fn: the function. It receives this process's part of a distributed dataset's elements.
             args: positional arguments.
             kwargs: keyword arguments.
 
@@ -87,7 +87,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
 
     Args:
         container_strategy: the strategy.
-        ipu_device: where functions run, and variables live.
+        ipu_device: the device that stores variables and runs functions.
         variables_on_host: whether variables live on the host instead.
         replica_reductions: whether a reduction in a program is one over the program's replicas, too.
     """

@@ -20,7 +20,7 @@ _Access = tuple[ops.Operation, bool]  # an op, and whether it writes
 
 
 def order_accesses(graph: func_graph.FuncGraph) -> None:
-    """Adds control inputs between a write to a variable and its other accesses, also those of called functions."""
+    """Adds control inputs between a write to a variable and its other accesses, also in called functions."""
     if _unordered_accesses(graph):
         StockGraph(graph).hold_calls()
         inlined_calls.inline_calls(graph)
@@ -41,7 +41,7 @@ def order_accesses(graph: func_graph.FuncGraph) -> None:
 
 
 def _order(accesses: Iterable[Sequence[_Access]], order: Iterable[ops.Operation]) -> None:
-    """Has the accesses to each variable follow each other as in an order of all ops."""
+    """Orders the accesses to each variable as in an order of all ops."""
     places = {op: place for place, op in enumerate(order)}
     for found in accesses:
         _chain(sorted(found, key=lambda access: places[access[0]]))
@@ -64,7 +64,7 @@ def _is_accessed(op: ops.Operation, index: int) -> bool:
 
 
 def _chain(accesses: Sequence[_Access]) -> None:
-    """Has each write follow all accesses since the last one, and each read the last write."""
+    """Orders each write after all accesses since the last one, and each read after the last write."""
     last: ops.Operation | None = None
     since: list[ops.Operation] = []
     for op, writes in accesses:

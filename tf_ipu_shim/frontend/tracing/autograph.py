@@ -57,7 +57,7 @@ def convert(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def enable_conversion() -> AbstractContextManager[Any]:
-    """A context in which Keras has a script's layers, losses and metrics converted, as where `tf.function` traces them.
+    """A context in which Keras converts a script's layers, losses and metrics, as when `tf.function` traces them.
 
     Example:
         >>> with enable_conversion():

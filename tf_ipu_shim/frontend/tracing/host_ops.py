@@ -16,8 +16,8 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 def host_placement(name: str) -> Iterator[None]:
     """Marks ops for the host in any kind of program; outside programs they are placed there.
 
-    Unlike `scopes.outside_compilation_scope` it may stand anywhere, inside that scope too: library functions do not
-    know where they are called.
+    Unlike `scopes.outside_compilation_scope` it may be used anywhere, inside that scope too: library functions do not
+    know their callers.
     """
     attribute = attr_value_pb2.AttrValue(s=name.encode())
     with tracing.attribute_scope({vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE: attribute}), tf.device("/device:CPU:0"):

@@ -1,7 +1,7 @@
 """Reads host variables before a session's compiled program and passes their values to it.
 
-TensorFlow has an op and the variables that it takes on one device. On Graphcore's hardware, too, a program gets the
-value of a variable that is not its own.
+TensorFlow needs an op and its variables on one device. On Graphcore's hardware, too, a program gets the value of a
+variable that is not its own.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def inline_calls(graph: func_graph.FuncGraph) -> None:
 
 
 def live_ops(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
-    """Yields the needed ops of a graph in the script's order, those of inlined functions in place of their calls."""
+    """Yields the needed ops of a graph in the script's order, with inlined functions' ops in place of their calls."""
     inlined = _kept_of(graph).instead
 
     def expanded(op: ops.Operation) -> Iterator[ops.Operation]:
@@ -68,8 +68,8 @@ def is_inlined(op: ops.Operation) -> bool:
 def waits(graph: func_graph.FuncGraph) -> dict[Hashable, list[Hashable]]:
     """Maps the ops of a graph, and markers for the beginnings of calls, to their dependencies.
 
-    A call begins when all of its inputs are there, and what takes its results or waits for it follows all of its ops.
-    TensorFlow relies on it: it adds no control input to an op that takes a value of the op to wait for.
+    A call begins when all of its inputs are computed. Ops that use its results or wait for it follow all of its ops.
+    TensorFlow relies on it: it adds no control input to an op that already uses a value of the op to wait for.
     """
     kept = _kept_of(graph)
     call_of = {op: call for call, found in kept.instead.items() for op in found}
@@ -250,7 +250,7 @@ class _InlinedCall:
         return self._add("NoOp", [], name, controls=controls)
 
     def _held(self, value: Any, entry: ops.Operation | None) -> Any:
-        """Returns a value that is there as soon as the call begins."""
+        """Returns a value that exists as soon as the call begins."""
         attributes = {"T": attr_value_pb2.AttrValue(type=value.dtype.as_datatype_enum)}
         name = f"Func/{self._call.name}/input/_{next(self._kept.names)}"
         if entry is None:

@@ -32,7 +32,7 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     Args:
         computation: a Python function of as many arguments as there are inputs. It returns tensors, then operations
             to run with them.
-        inputs: a list of what can be converted to tensors, or of nested structures of it.
+        inputs: a list of values that convert to tensors, or of nested structures of them.
 
     Returns:
         As Graphcore's: a list of tensors for a tensor or a flat sequence of tensors; an operation if the function

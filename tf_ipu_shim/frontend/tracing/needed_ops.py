@@ -1,4 +1,4 @@
-"""Tells what the results of a loop's body or a branch of TensorFlow 1 need: stock XLA compiles nothing else of it."""
+"""Finds the ops that the results of a TensorFlow 1 loop body or branch need: stock XLA compiles no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.protos import attr_value_pb2
 
 
 def required_ops(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> set[ops.Operation]:
-    """Returns ops of a graph, and all that they take values from or wait for."""
+    """Returns ops of a graph, and all ops whose values they use or that they wait for."""
     needed: set[ops.Operation] = set()
     pending = [op for op in roots if op.graph is graph]
     while pending:
@@ -32,7 +32,7 @@ def note_needed(graph: func_graph.FuncGraph, roots: Iterable[ops.Operation]) -> 
 
 
 def record_waits(graph: Any) -> None:
-    """Notes which ops wait for others so far: what is added later to order side effects needs nothing."""
+    """Notes which ops wait for others so far: waits added later to order side effects make no op needed."""
     for op in graph.get_operations():
         names = [control.name.encode() for control in op.control_inputs]
         if names or vocabulary.WAITS_ATTRIBUTE in op.node_def.attr:
@@ -41,12 +41,12 @@ def record_waits(graph: Any) -> None:
 
 
 def is_needed(op: ops.Operation) -> bool:
-    """Returns whether the results of an op's graph need the op; always True of what is not of TensorFlow 1."""
+    """Returns whether the results of an op's graph need the op; always True outside TensorFlow 1."""
     return not is_pruned(op.graph) or op in op.graph._ipu_needed
 
 
 def is_pruned(graph: Any) -> bool:
-    """Returns whether a graph runs what its results need and nothing else."""
+    """Returns whether a graph runs only the ops that its results need."""
     return hasattr(graph, "_ipu_needed")
 
 

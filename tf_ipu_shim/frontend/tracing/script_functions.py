@@ -9,7 +9,7 @@ from typing import Any
 
 
 def describe_function(function: Callable[..., Any]) -> str:
-    """Returns a function with the line where the script has it.
+    """Returns a function with its line in the script.
 
     Example:
         >>> describe_function(len)

@@ -12,12 +12,12 @@ from tf_ipu_shim.tf_private.graphs import func_graph, ops
 
 
 def script_order(graph: func_graph.FuncGraph) -> Iterator[ops.Operation]:
-    """Yields ops as the script made them, but each after those that it waits for."""
+    """Yields ops as the script made them, but each after the ops that it waits for."""
     return as_the_script_lets(graph, inlined_calls.live_ops(graph))
 
 
 def as_the_script_lets(graph: func_graph.FuncGraph, order: Iterable[Hashable]) -> Iterator[ops.Operation]:
-    """Yields the ops of a graph that are in an order by it, but each after those that the script has it wait for."""
+    """Yields ops of a graph in a given order, but each after the ops that the script makes it wait for."""
     places = {node: place for place, node in enumerate(order)}
     count = itertools.count()
     waits: dict[Hashable, int] = {}

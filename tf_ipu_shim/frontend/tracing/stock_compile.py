@@ -21,9 +21,9 @@ _WHY = "under an ipu_scope it compiles for the IPU, as in Graphcore's TensorFlow
 
 
 def install() -> None:
-    """Has `tf.xla.experimental.compile` compile for the IPU where its caller is under an `ipu_scope`.
+    """Makes `tf.xla.experimental.compile` compile for the IPU if its caller is under an `ipu_scope`.
 
-    TensorFlow marks the ops and leaves it to its graph passes to find them again, which know no device of a plugin.
+    TensorFlow marks the ops for its graph passes to find, but these do not know a plugin's devices.
     """
     for module in (xla, tf.xla.experimental, tf.compat.v1.xla.experimental):
         patches.replace(module, "compile", _patch_compile, _WHY)

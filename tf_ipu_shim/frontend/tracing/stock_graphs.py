@@ -69,7 +69,7 @@ class StockGraph:
         return users
 
     def hold_calls(self) -> None:
-        """Has calls in a loop of TensorFlow 1 wait for its iteration, as stock's do: inlined ops take it from them."""
+        """Makes calls in a TensorFlow 1 loop wait for its iteration, as stock's do: inlined ops inherit this wait."""
         for node in self.names:
             if node is not _PREDICATE and node.type in vocabulary.CALLS:
                 tf_graphs.add_control_inputs(node, [pivot for pivot in self._pivots(node) if pivot is not _PREDICATE])
@@ -180,5 +180,5 @@ def _first_user_within(user: ops.Operation, index: int) -> str:
 
 
 def _argument_name(name: str) -> str:
-    """Returns an op's name as that of a function's argument."""
+    """Converts an op's name to a name for a function's argument."""
     return re.sub("[^a-z0-9]", "_", name.lower())

@@ -75,7 +75,7 @@ def _is_inference_scratch(graph: Any) -> bool:
 
 @contextmanager
 def attribute_scope(values: Mapping[str, attr_value_pb2.AttrValue]) -> Iterator[None]:
-    """Gives every op made inside these attributes; does nothing where ops run at once."""
+    """Sets these attributes on every op made inside; does nothing if ops run eagerly."""
     with ExitStack() as stack:
         graph = ops.get_default_graph()
         if not _is_eager():
@@ -197,7 +197,7 @@ def _device_ordinal(device: str) -> int:
 def add_nested_call(
     graph: func_graph.FuncGraph, outputs: Sequence[Any], controls: Sequence[Any], inputs: Sequence[Any] | None = None
 ) -> list[Any]:
-    """Calls a traced function within another one that is being traced, so that both are lowered together."""
+    """Calls a traced function within another that is being traced, so that both are lowered together."""
     function = make_function(graph, outputs, controls)
     current = ops.get_default_graph()
     tf_graphs.add_function_recursive(current, function)

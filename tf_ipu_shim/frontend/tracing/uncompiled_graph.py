@@ -34,7 +34,8 @@ def find_replica_op(inputs: Sequence[Any], types: tuple[str, ...] = ()) -> Any:
 class ProducerCopies:
     """Moves the computation of tensors into a function, so that each replica runs it.
 
-    Only ops that compute the same whenever they run are copied: what they take of other ops are the function's inputs.
+    Only ops that compute the same whenever they run are copied: values that they use of other ops are the function's
+    inputs.
     """
 
     def __init__(self, tensors: Sequence[Any]) -> None:

@@ -57,7 +57,7 @@ def extract_all_types_from_event_trace(events: Any) -> list[int]:
 def extract_compile_reports(events: Any) -> list[tuple[str, str]]:
     """Returns the compilation reports among trace events, each with the name of its module.
 
-    Events have them where a program is compiled with `profiling=True`. They are JSON, with `target`, `graph`,
+    Events have them if a program is compiled with `profiling=True`. They are JSON, with `target`, `graph`,
     `computeSets` and `memory` (docs/reference/profile_format.md), or the path of a file of it if there is a
     `report_directory`.
 

@@ -29,7 +29,7 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
     Args:
         dataset: a `tf.data.Dataset` of tensors with fully defined shapes.
         num_elements: how many.
-        filename: where.
+        filename: the path of the file.
         feed_name: recorded in the file.
         print_stats: whether a line says how much it was.
 

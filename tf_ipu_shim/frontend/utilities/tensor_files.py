@@ -3,8 +3,8 @@
 A file is a TFRecord file, which stock TensorFlow reads. The first record is JSON. It has `format` ("ipu tensors"),
 `version` (1), `kind` ("dataset", "inputs" or "variables"), `feed` (the feed's name) and `tensors`, a list of `name`,
 `dtype` and `shape`. Each further record is one tensor as `tf.io.serialize_tensor` writes it. The tensors of the first
-element come in the order of `tensors`, then those of the second, and so on. A file has its name when it is whole, and
-not before.
+element are in the order of `tensors`, followed by the second element's, and so on. A file has its name when it is
+whole, and not before.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class TensorFileWriter:
     """Writes a file, an element at a time.
 
     Args:
-        filename: where; a file that is there is replaced when `close` is called.
+        filename: the path; an existing file is replaced when `close` is called.
         kind: "dataset", "inputs" or "variables".
-        tensors: what an element holds, in order.
+        tensors: the tensors of an element, in order.
     """
 
     def __init__(self, filename: str, kind: str, tensors: Sequence[TensorInfo], feed: str = "") -> None:

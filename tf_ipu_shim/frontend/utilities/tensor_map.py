@@ -12,7 +12,7 @@ class Tile:
     """A part of a tensor.
 
     Args:
-        tile: where it is; those of IPU 1 follow those of IPU 0.
+        tile: its tile; the tiles of IPU 1 follow those of IPU 0.
     """
 
     tile: int
@@ -24,7 +24,7 @@ class Tensor:
     """An argument, variable or intermediate tensor of a program.
 
     Args:
-        inst: what the program calls it, such as `arg0.1` or `add.3`.
+        inst: its name in the program, such as `arg0.1` or `add.3`.
         dtype: such as `FLOAT32`.
         has_constant: whether the program knows its value.
         has_aliases: whether others are in the same place.
@@ -86,7 +86,7 @@ class TensorMap:
         """Returns the tiles that have tensors.
 
         Args:
-            computation: the name or names of the computations to which these belong; all where it is left out.
+            computation: the name or names of the computations to which these belong; all by default.
         """
         names = [computation] if isinstance(computation, str) else computation or self.mappings
         return {tile for name in names for tensor in self.mappings[name] for tile in tensor.tile_ids()}

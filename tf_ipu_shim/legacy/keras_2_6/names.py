@@ -103,7 +103,7 @@ def _of_tensors(stock: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _call_as_in_keras(initializers: Any) -> None:
-    """Has Keras write initializers of TensorFlow's under the names by which it reads them.
+    """Makes Keras save TensorFlow's initializers under the names by which it loads them.
 
     A layer made of the configuration of another one then has the same configuration, as with Keras 2.6.
     """

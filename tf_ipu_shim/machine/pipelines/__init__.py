@@ -1,1 +1,1 @@
-"""Pipeline schedules: which stage processes which mini-batch when, and what each stage keeps."""
+"""Pipeline schedules: which stage processes which mini-batch when, and what it keeps."""

@@ -1,6 +1,6 @@
 """Rewrites a training step's blocks as if gradients of several mini-batches were accumulated (for advice).
 
-Each gradient of an update is added to an accumulator as soon as it is computed. Updates come last, and use the
+Each gradient of an update is added to an accumulator as soon as it is computed. Updates are last, and use the
 accumulators instead of the gradients. So optimizer state in Streaming Memory is never on the IPU together with
 activations.
 """
@@ -35,7 +35,8 @@ class _Training:
     """Classifies the steps of one block: forward, gradients, updates.
 
     Attributes:
-        gradients: values that updates take and gradient ops made, by number; views of one of the same size are it.
+        gradients: values that gradient ops made and updates use, by number; a view of the same size counts as the
+            value.
     """
 
     def __init__(self, block: Block) -> None:

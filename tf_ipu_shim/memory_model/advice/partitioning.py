@@ -43,8 +43,8 @@ class Layer(NamedTuple):
 
     Args:
         name: as far as its ops share it.
-        kept_bytes: what its gradients take of the forward pass.
-        made_bytes: what gradients take of what it makes or is the first to be fed with.
+        kept_bytes: values of the forward pass that its gradients use.
+        made_bytes: values that gradients use, and that it makes or is the first to receive from a feed.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Layers:
         self.all = self._with_kept_values(list(self._layers(first)))
 
     def _layers(self, end: int) -> Iterator[Layer]:
-        """Yields the layers of the forward pass, split where a variable of a new name is read."""
+        """Yields the layers of the forward pass, split at the first read of a variable with a new name."""
         begins = list(self._layer_starts(end))
         counted: set[str] = set()
         for place, (name, first) in enumerate(begins):

@@ -93,7 +93,7 @@ def _plan_changes(
 ) -> tuple[list[Saving], list[Group]]:
     """Returns the first change that suffices, else the best one, and changes to combine.
 
-    A smaller mini-batch cannot save more than twice what half of it saves: where that is not enough, no other is tried.
+    A smaller mini-batch saves at most twice as much as half of it: if that is not enough, no other is tried.
     """
     tried: list[tuple[Saving, Named]] = []
     half: Saving | None = None
@@ -185,7 +185,7 @@ def _accumulation_changes(now: Scenario, context: AnalysisContext, has_state: bo
 
 
 def _variable_changes(now: Scenario, movable: Set[str]) -> Iterator[list[Named]]:
-    """Yields changes of where variables are stored, for the kinds that may move."""
+    """Yields changes of the memory that stores variables, for the kinds that may move."""
     storage = now.storage
     for kind, option in _OFFLOADING.items():
         if kind in movable - storage.offloaded:
@@ -254,7 +254,7 @@ class _PartitionAdvice:
     def plan(self, full: IpuPlan, plan_with: Callable[[Scenario], MemoryPlan]) -> tuple[list[Saving], list[Group]]:
         """Lowers the program with its layers on more and more IPUs until it fits.
 
-        Then what of it may be done with other changes, if it does not.
+        If it never fits, also returns the options to combine with other changes.
         """
         found: list[Saving] = []
         counts: list[int] = []
@@ -289,7 +289,7 @@ class _PartitionAdvice:
     def as_pipeline(self, full: IpuPlan) -> Sequence[Saving]:
         """Estimates the fullest stage if the script were turned into a pipeline.
 
-        Under Sequential where it fits under no other schedule.
+        Under Sequential if it fits under no other schedule.
         """
         trains = self._layers.trains
         by_weight = self._by_weight() + float(trains)  # and what accumulates the gradients

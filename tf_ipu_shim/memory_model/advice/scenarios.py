@@ -40,9 +40,9 @@ class Group(NamedTuple):
     """Alternative changes of one kind.
 
     Args:
-        options: each makes it to a program that is changed already, or gives None if that cannot be.
-        bytes: the bytes that each saves by itself, at most.
-        moves: whether layers go elsewhere: what needs no other IPUs is tried first.
+        options: each applies its change to an already changed program, or returns None if it cannot.
+        bytes: the bytes that each saves separately, at most.
+        moves: whether layers move to other IPUs: changes without such moves are tried first.
     """
 
     options: Sequence[Callable[[Scenario], Named | None]]
@@ -121,7 +121,7 @@ def first_fitting_pair(
 
 
 def _pairs(pair: tuple[Group, Group], now: Scenario) -> Iterator[Named]:
-    """Yields all pairs of options; changes of the program itself come second, as they depend on the rest."""
+    """Yields all pairs of options; changes of the program itself are second, as they depend on the rest."""
     for first_scenario, second_scenario in itertools.product(pair[0].options, pair[1].options):
         first = first_scenario(now)
         second = None if first is None else second_scenario(first[1])

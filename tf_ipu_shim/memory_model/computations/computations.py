@@ -102,9 +102,9 @@ class ComputationContext(NamedTuple):
     """Facts about the instructions of one HLO computation.
 
     Args:
-        fusions: what is part of something, see `find_fusions`.
+        fusions: parts of fused operations, see `find_fusions`.
         key: distinguishes it from all others.
-        outlined: those that belong to calls of outlined functions.
+        outlined: computations in calls of outlined functions.
         layouts: the memory layouts of tensors.
     """
 
@@ -120,7 +120,7 @@ class ComputationClassifier:
     """Classifies the computations of one XLA program's instructions.
 
     Args:
-        functions: what it was made of, with the ops as the script has them.
+        functions: its source functions, with the ops as in the script.
         names: the names of the whole program; changed.
         plannings: the plannings of matmuls without an annotation.
 
@@ -156,8 +156,8 @@ class ComputationClassifier:
         """Collects facts about the instructions of one HLO computation.
 
         Args:
-            weights: names of those that are variables.
-            keys: what tells its arguments apart from those of other computations.
+            weights: names of the arguments that are variables.
+            keys: identifiers of its arguments, distinct from other computations'.
             given: see `Layouts`.
         """
         names = self._names
@@ -278,8 +278,8 @@ def _function_key(ipu: int, same: Hashable) -> Hashable:
 def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | None]) -> Iterator[tuple[str, int]]:
     """Yields the instructions that Poplar numbers before all others of their computation.
 
-    In a training program these are the gradients of convolutions. Those of inputs keep their order; those of kernels in
-    an update begin with the last layer.
+    In a training program these are the gradients of convolutions. Gradients of inputs keep their order; kernels in an
+    update begin with the last layer.
     """
     convolutions = [instruction for instruction in by_id.values() if instruction.opcode == "convolution"]
     for convolution in convolutions:
@@ -296,7 +296,7 @@ def _numbered_first(by_id: Mapping[int, Any], fusions: Mapping[int, Fusion | Non
 def _activations(functions: Sequence[function_pb2.FunctionDef]) -> dict[str, str]:
     """Returns the script's names of activations that grappler fused into the preceding norm.
 
-    An op that passes on what the norm gives has that name.
+    An op that passes on the norm's result has that name.
     """
     found: dict[str, str] = {}
     for function in functions:
@@ -371,7 +371,7 @@ def _representatives(by_id: Mapping[int, Any]) -> set[int]:
 
 
 def _shapes_that_count(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> tuple[Any, ...]:
-    """Returns what tells functions of one size apart: shapes of a convolution, shape and type of a norm's input."""
+    """Returns what distinguishes functions of one size: a convolution's shapes, a norm's input shape and type."""
     if instruction.opcode == "convolution":
         return _shapes(operands)
     if instruction.opcode not in NORMS:

@@ -16,7 +16,7 @@ _NAMES = ("name", "metadata", "id", "operand_ids", "called_computation_ids", "co
 
 
 def without_names(instruction: Any) -> Any:
-    """Returns a copy of an instruction without its name and those of its operands."""
+    """Returns a copy of an instruction without its name and its operands' names."""
     plain = type(instruction)()
     plain.CopyFrom(instruction)
     for field in _NAMES:
@@ -28,7 +28,7 @@ class ComputationFingerprints:
     """Structural fingerprints of computations, independent of names.
 
     Args:
-        module: the program, as XLA gives it before it optimises it.
+        module: the program before XLA optimises it.
     """
 
     def __init__(self, module: Any) -> None:

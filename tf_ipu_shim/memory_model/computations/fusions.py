@@ -1,8 +1,8 @@
 """Groups HLO instructions that Poplar's libraries compute with one call.
 
 The IPU's compiler looks for these groups before it builds a program: a scaled addition, a sum of squares, a broadcast
-operand. Only what one of them is named by has a compute set then. The names are those that profiles of such programs
-show.
+operand. Then only the instruction that names one of them has a compute set. The names are as in profiles of such
+programs.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Fusion(NamedTuple):
     """How an instruction is part of a library call.
 
     Args:
-        name: what XLA calls it on the IPU, instead of the instruction; empty if that stays.
-        library: what PopLibs calls its compute set; empty if that stays.
+        name: XLA's name for it on the IPU, instead of the instruction's; empty if that stays.
+        library: PopLibs' name for its compute set; empty if that stays.
         op: the TensorFlow op that it is named by; empty for its own.
-        operands: how many tensors it takes; 0 if that stays.
+        operands: the number of its input tensors; 0 if that stays.
         shared: whether it is part of a group of equal calls that share one function.
-        group: the instruction that those which are one expression end with; 0 for one that is in none.
+        group: the last instruction of its expression; 0 if it is in none.
         call: the instruction whose number it has, as one call does both; 0 for its own.
     """
 

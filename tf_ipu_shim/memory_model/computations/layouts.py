@@ -59,10 +59,10 @@ class Layouts(NamedTuple):
     Args:
         given: arguments that something else made, by their instructions: the axis whose neighbours are neighbours on
             the tiles, `NO_AXIS` for none.
-        allocated: variables and arguments that Poplar allocates for the first matmul that takes them, by their keys:
-            the axis that this one sums over. It grows in the order of the program.
+        allocated: variables and arguments that Poplar allocates for the first matmul that uses them, by their keys: the
+            axis over which it sums. It grows in the order of the program.
         keys: the keys of arguments, by their instructions.
-        computation: tells its constants apart from those of others.
+        computation: distinguishes its constants from others'.
     """
 
     by_id: Mapping[int, Any]
@@ -73,7 +73,7 @@ class Layouts(NamedTuple):
 
 
 def allocate(layouts: Layouts) -> None:
-    """Allocates the operands of a computation's matmuls, those of the forward pass first."""
+    """Allocates the operands of a computation's matmuls, the forward pass first."""
     products = [instruction for instruction in layouts.by_id.values() if instruction.opcode in PRODUCTS]
     for product in sorted(products, key=lambda product: is_gradient(product.metadata.op_name)):
         operand_layouts(product, layouts)
@@ -96,7 +96,7 @@ def operand_layouts(product: Any, layouts: Layouts) -> OperandLayouts:
 def layout_of(instruction: Any, axis: int, layouts: Layouts) -> OperandLayout:
     """Returns how a tensor lies on the tiles for a matmul that sums over an axis, whose neighbours it wants together.
 
-    The axis is followed to where the tensor is made; views do not move elements.
+    The axis is followed to the op that makes the tensor; views do not move elements.
     """
     origin = _origin(instruction, axis, layouts.by_id)
     if origin is None:
@@ -130,14 +130,14 @@ def _is_allocated(made: Any, layouts: Layouts) -> bool:
 
 
 def _neighbours(made: Any, layouts: Layouts) -> int:
-    """Returns the axis whose neighbours are neighbours where a tensor is made: a matmul's columns, channels."""
+    """Returns the axis whose neighbours are adjacent in a tensor as made: a matmul's columns, channels."""
     if made.opcode == "convolution":
         return int(made.convolution_dimension_numbers.output_feature_dimension)
     return layouts.given.get(made.id, len(made.shape.dimensions) - 1)
 
 
 def _origin(instruction: Any, axis: int, by_id: Mapping[int, Any]) -> tuple[Any, int] | None:
-    """Returns where a tensor is made, and its axis there; None where neighbours may be others."""
+    """Returns the op that makes a tensor, and its axis there; None if neighbours may differ."""
     for _ in range(PATH_LIMIT):
         before = _source(instruction, axis, by_id)
         if before is None:
@@ -147,7 +147,7 @@ def _origin(instruction: Any, axis: int, by_id: Mapping[int, Any]) -> tuple[Any,
 
 
 def _source(instruction: Any, axis: int, by_id: Mapping[int, Any]) -> tuple[Any, int] | None:
-    """Returns the tensor that an axis comes from, and its number there; None where neighbours may be others."""
+    """Returns the source tensor of an axis, and its number there; None if neighbours may differ."""
     opcode = instruction.opcode
     if opcode in PRODUCTS:
         return None
@@ -175,7 +175,7 @@ def _has_whole_groups(instruction: Any, axis: int) -> bool:
 
 
 def _axis_before_reshape(before: Sequence[int], after: Sequence[int], axis: int) -> int | None:
-    """Returns the axis whose elements are as far apart as those of an axis of the reshaped tensor.
+    """Returns the axis with the same distance between elements as an axis of the reshaped tensor.
 
     Example:
         >>> _axis_before_reshape([32, 4, 16], [32, 64], 1)

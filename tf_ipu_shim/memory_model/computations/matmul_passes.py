@@ -24,8 +24,8 @@ def matmul_types(
     """Returns the pass type of each matmul of one computation.
 
     A kernel that is transposed for a gradient counts with the forward pass, like the convolution that uses it: both run
-    the forward pass's code. A matmul of the backward pass that takes a weight gives the gradient of what the weight was
-    multiplied with.
+    the forward pass's code. A backward matmul with a weight computes the gradient of the tensor that the weight was
+    multiplied by.
     """
     turned = {
         instruction_id for instruction_id, fusion in fusions.items() if fusion is not None and "flip-x-y" in fusion.name

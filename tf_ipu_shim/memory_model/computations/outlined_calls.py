@@ -41,7 +41,7 @@ def find_outlined(
 ) -> dict[int, OutlinedInstruction]:
     """Returns the instructions of one computation that belong to calls of outlined functions.
 
-    Calls with side effects, and those that draw random numbers, are a function each and left out.
+    Calls with side effects, or that draw random numbers, are a function each and left out.
     """
     bodies: dict[str, list[Any]] = {}
     for instruction in by_id.values() if calls else ():

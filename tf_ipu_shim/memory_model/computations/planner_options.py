@@ -105,7 +105,7 @@ Marks = dict[str, dict[str, Any]]
 
 
 def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Marks]:
-    """Returns the options set on ops by name; those of a loop, branch or call apply to the ops in it.
+    """Returns the options set on ops by name; options of a loop, branch or call apply to the ops in it.
 
     Not for ops whose name is also in another function, as HLO identifies ops only by name.
     """
@@ -128,7 +128,7 @@ def options_by_op(functions: Iterable[function_pb2.FunctionDef]) -> dict[str, Ma
 
 
 def merged_options(node: node_def_pb2.NodeDef, enclosing: Marks) -> Marks:
-    """Returns an op's options: its own before those of its scope."""
+    """Returns an op's options: its own override its scope's."""
     if vocabulary.PLANNING_ATTRIBUTE in node.attr or vocabulary.FRONTEND_ATTRIBUTE in node.attr:
         return _with(enclosing, _marks(node))
     return enclosing

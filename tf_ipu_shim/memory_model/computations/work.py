@@ -48,18 +48,18 @@ class Work:
 
     Args:
         ops: TensorFlow ops that compute something.
-        passes: numbers that ops between the others give, element by element or by moving them: one each.
-        wide_passes: the same of ops that give `WIDE` numbers or more.
-        inner: numbers that are looked at in such ops: more than are given where sums, windows and sorts are.
+        passes: elements that all other ops produce, elementwise or by moving data: one each.
+        wide_passes: the same for ops that produce `WIDE` elements or more.
+        inner: elements that such ops read: sums, windows and sorts read more than they produce.
         products: multiplications and additions of matmuls.
-        small_products: the same of those that take fewer than `SMALL_PRODUCT` each.
-        even_products: the same of those of these whose matrices are `_SMALL_SIDE` or more each way.
-        square_products: the same of those of these that XLA runs on all cores.
-        grouped_convolutions: the same of those whose outputs look at some of the channels each, and their gradients.
-        looped_convolutions: the same of convolutions within a loop of an XLA program.
-        windows: numbers that gradients of pooling look at.
+        small_products: the same for matmuls of fewer than `SMALL_PRODUCT` each.
+        even_products: the same for the small ones whose matrix sides are all `_SMALL_SIDE` or more.
+        square_products: the same for the even ones that XLA runs on all cores.
+        grouped_convolutions: the same for convolutions whose outputs each read only some channels, and their gradients.
+        looped_convolutions: the same for convolutions within a loop of an XLA program.
+        windows: elements that gradients of pooling read.
         iterations: the iterations of loops within XLA programs.
-        results: numbers that XLA programs return, new values of variables among them.
+        results: elements that XLA programs return, including new values of variables.
     """
 
     ops: float = 0.0
@@ -87,7 +87,7 @@ class Size(NamedTuple):
     """The size of an XLA program, for its compile time.
 
     Args:
-        instructions: those of loops count once, and those of reduction functions do not count.
+        instructions: instructions in loops count once, in reduction functions not at all.
         alone: how many of them XLA compiles by themselves.
     """
 
@@ -102,7 +102,7 @@ class ProgramWork:
     Args:
         work: the work of XLA programs that are launched for one iteration, or once.
         chunked_work: the work of iterations that run in chunks, several in one XLA program.
-        launches: launches of XLA programs, except those of chunks.
+        launches: launches of XLA programs, except of chunks.
         compiled: how large each XLA program is, by its function.
         random: random ops, which are XLA programs of one op each in both execution modes.
         feeds: for each infeed the elements that are taken, and their samples by the first axis.
@@ -154,7 +154,7 @@ class HloWork:
     """Counts the work of one XLA program.
 
     Args:
-        module: the program, as XLA gives it before it optimises it.
+        module: the program before XLA optimises it.
     """
 
     def __init__(self, module: Any) -> None:

@@ -1,9 +1,9 @@
 """Compiles a function to HLO without running it, like `experimental_get_compiler_ir`.
 
 It needs an eager context, with the function in it. This module keeps a separate context, so that a graph-mode script's
-global context stays unchanged. The plugin asks (`csrc/launches/compiler_ir`), without Python's lock, and stands in
-variables of the right type and shape whose memory is never touched. Uses `context.Context`, its `_context_handle`, and
-`hlo_pb2`; checked on TensorFlow 2.15.1 and 2.21.0.
+global context stays unchanged. The plugin asks (`csrc/launches/compiler_ir`), without Python's lock. It passes
+placeholder variables of the right type and shape, whose memory is never touched. Uses `context.Context`, its
+`_context_handle`, and `hlo_pb2`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Argument(NamedTuple):
     """An argument of a function.
 
     Args:
-        type: its `DataType`, for a variable that of its value; 0 for a variable that has no value yet.
+        type: its `DataType`, for a variable its value's; 0 for a variable that has no value yet.
         variable: whether it is a variable's handle.
     """
 

@@ -1,4 +1,4 @@
-"""Analyses HLO conditionals: where branch results are stored, and which of them are used."""
+"""Analyses HLO conditionals: the memory of branch results, and which of them are used."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def place_results(
     branches: Sequence[Branch],
     homes: Mapping[int, int],
 ) -> None:
-    """Places a conditional's results where branches return an argument unchanged.
+    """Places a conditional's results if branches return an argument unchanged.
 
-    All branches: a result is that. Some: it is in that one's memory, and the other branches write over it, where
+    All branches: a result is that. Some: it is in that argument's memory, and the other branches overwrite it, if
     nothing needs it any more. A variable that branches write to is written to in its place.
     """
     values = block.values

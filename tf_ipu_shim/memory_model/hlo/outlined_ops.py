@@ -2,8 +2,8 @@
 
 TensorFlow builds the ops of `SLOW` with its own compiler (MLIR), at several milliseconds each. It keeps the result of a
 function for arguments of the same shapes. A large model has some hundred of them and a dozen of different ones. In the
-form that comes of it, each call is put in place again. Its operand identifies the op: TensorFlow leaves calls without a
-name, so the first operand of each passes through an op with the name.
+resulting HLO, each call is put back in place. Its operand identifies the op: TensorFlow leaves calls without a name, so
+the first operand of each passes through an op with the name.
 """
 
 from __future__ import annotations

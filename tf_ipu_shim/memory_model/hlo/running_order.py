@@ -40,7 +40,7 @@ def execution_order(nodes: Iterable[node_def_pb2.NodeDef]) -> Iterator[Unit]:
 def post_order(computation: Any) -> list[Any]:
     """Returns the instructions of a computation in post-order.
 
-    Unused nodes keep their order; of an instruction's operands, the first comes first.
+    Unused nodes keep their order; an instruction's operands are visited in order.
 
     Source: XLA's `HloComputation::MakeInstructionPostOrder`.
     """

@@ -1,10 +1,10 @@
 """Substitutes surrogate ops with equal memory that XLA converts much faster.
 
-TensorFlow builds the HLO of some common ops with its own compiler (MLIR), which takes much longer than for all others.
-A function that is only analysed gets other ops of the same shape and memory, such as an element-wise op for an
-element-wise one. On the IPU the gradient of a ReLU is one library call, as its stand-in is; the HLO of it has a mask
-besides. Batch normalisation is replaced by an older form of the same op. It has the same program, apart from
-conversions to the same dtype, which are left out. Measured on TensorFlow 2.15.1 and 2.21.0.
+TensorFlow builds the HLO of some common ops with its own compiler (MLIR), which is much slower than for all others. A
+function that is only analysed gets other ops of the same shape and memory, such as an element-wise op for an
+element-wise one. On the IPU the gradient of a ReLU is one library call, like its surrogate; its HLO also has a mask.
+Batch normalisation is replaced by an older form of the same op. It has the same program, apart from conversions to the
+same dtype, which are left out. Measured on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations

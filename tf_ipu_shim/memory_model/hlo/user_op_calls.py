@@ -32,10 +32,9 @@ def computation_of(instruction: Any) -> Computation | None:
 
 
 def with_memory(block: Block, instruction: Any, name: str, operands: list[int], results: list[int]) -> list[int]:
-    """Gives operands and results of a user's op their tiles; returns the operands of its step, or those of another.
+    """Maps operands and results of a user's op to tiles; returns the operands of its step, or another's.
 
-    Operands that its allocator maps are mapped so where nothing else has made them. Other variables of the op live as
-    long as its step.
+    Its allocator maps operands that nothing else has made. Other variables of the op live as long as its step.
     """
     if not is_user_op(instruction):
         return operands

@@ -35,7 +35,7 @@ def result_axis(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) 
 
 
 def elementwise_axis(instruction: Any, shapes: Sequence[Any], axes: Sequence[Found]) -> Found:
-    """Returns the mini-batch axis of an elementwise result: where it is in the operands."""
+    """Returns the mini-batch axis of an elementwise result: the same as in the operands."""
     for shape, axis in zip(shapes, axes):
         if axis is not None and len(shape.dimensions) == len(instruction.dimensions):
             if shape.dimensions[axis.dimension] == instruction.dimensions[axis.dimension]:

@@ -107,7 +107,7 @@ class MiniBatch:
         parts: the number of parts into which tensors with a mini-batch axis are divided; one of them counts.
 
     Attributes:
-        axes: where the mini-batch is in values, by number, as far as is known; anyone who gives values adds theirs.
+        axes: the mini-batch axes of values, by number, as far as known; callers that add values add theirs.
     """
 
     def __init__(self, block: Block, parts: int) -> None:

@@ -24,12 +24,12 @@ class TensorSpec(NamedTuple):
     """A tensor's dtype and shape, as far as known.
 
     Args:
-        type: `DataType`; for a variable's handle that of its value.
+        type: `DataType`; for a variable's handle its value's.
         shape: dimensions; None if they are not known before it runs.
         variable: whether it is a variable's handle.
         literal: its value, if that is known before anything runs; None otherwise, and for large ones.
-        axis: where the mini-batch is in it; None if it has none.
-        listed: what is in it, if it is a list of tensors and that is known.
+        axis: its mini-batch axis; None if it has none.
+        listed: its elements, if it is a list of tensors and they are known.
     """
 
     type: int

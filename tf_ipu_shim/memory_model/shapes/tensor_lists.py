@@ -1,7 +1,7 @@
 """Infers length and element shape of TensorLists outside XLA programs.
 
-TensorFlow's own inference of shapes does not follow what is put into a list, through loops and calls, to where it is
-taken out. Here that is followed, op by op; what is learned is told to the inference, which then learns more.
+TensorFlow's own shape inference does not follow a list's elements, through loops and calls, to the ops that read them.
+This module follows them, op by op, and passes their shapes to the inference, which then infers more.
 """
 
 from __future__ import annotations

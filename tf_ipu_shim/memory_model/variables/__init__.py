@@ -1,1 +1,1 @@
-"""Decides where variables and stashes are stored: tiles, remote memory, whole or sharded over replicas."""
+"""Chooses the storage of variables and stashes: tiles, Streaming Memory, whole or sharded over replicas."""

@@ -20,7 +20,7 @@ class IoTiles:
 
     Args:
         count: tiles on each IPU that has feeds; 0 if feeds have no separate tiles.
-        proportion: the part of their memory that feeds may take.
+        proportion: the part of their memory that feeds may use.
 
     Source: docs/reference/facts.md, section "I/O tiles".
     """

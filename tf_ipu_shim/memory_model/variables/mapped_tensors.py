@@ -30,7 +30,7 @@ class MappedTensor(NamedTuple):
 
     Args:
         computation: the function that it is made in; empty for the program itself.
-        instruction: what makes it, such as `add.3`.
+        instruction: the instruction that makes it, such as `add.3`.
         kind: its type, such as `FLOAT32`.
         is_feed: whether it is an element of an infeed, or is sent to an outfeed.
     """

@@ -23,7 +23,7 @@ class Stash:
     """A FIFO or stash of one stage on one IPU.
 
     Args:
-        kind: `"fifo"`: values that the backward stage needs; `"stash"`: what these are computed from again.
+        kind: `"fifo"`: values that the backward stage needs; `"stash"`: values from which these are recomputed.
         slots: mini-batches that wait at most.
         tensors: of a mini-batch.
     """

@@ -59,7 +59,7 @@ class Storage:
     offloads_activations: bool = False
 
     def of(self, kind: str, elements: int, element_bytes: int) -> StoredBytes:
-        """Returns where a tensor is stored.
+        """Returns the memory that stores a tensor.
 
         Source: docs/reference/facts.md, section "Remote memory".
         """

@@ -28,9 +28,9 @@ def tensor_map_json(
 ) -> str:
     """Returns JSON with the tiles of each tensor, by the linear mapping.
 
-    Arguments and variables are those of the program itself; what loops, branches, forward stages of pipelines and
-    matmuls make belongs to these.
-    `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1 stands for all.
+    Arguments and variables belong to the program itself. Tensors made in loops, branches, forward pipeline stages and
+    matmuls belong to these. `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1
+    means all.
 
     Source: docs/reference/facts.md, section "Profiles": `mappings` of the event COMPILE_END.
     """
@@ -85,14 +85,14 @@ def _consumers(program: LoweredProgram) -> Mapping[str, int]:
 
 
 def _tiles(shape: Iterable[int], size: int, ipu: int, chip: ChipSpec, computing: ChipSpec) -> list[list[int]]:
-    """Returns the parts of a tensor on compute tiles, which come first on an IPU."""
+    """Returns the parts of a tensor on compute tiles, which are first on an IPU."""
     elements = math.prod(shape)
     where = spread(computing, elements, size)
     return _parts(ipu * chip.tiles, computing.tiles, where.tiles, where.most, elements, 1)
 
 
 def _on_io_tiles(shape: Iterable[int], size: int, ipu: int, chip: ChipSpec, io_tiles: IoTiles) -> list[list[int]]:
-    """Returns the parts of a tensor on I/O tiles, which come last on an IPU."""
+    """Returns the parts of a tensor on I/O tiles, which are last on an IPU."""
     elements = math.prod(shape)
     most = io_tiles.elements_per_tile(elements, size)
     count = io_tiles.count

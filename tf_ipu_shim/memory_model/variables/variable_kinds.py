@@ -1,7 +1,7 @@
 """Classifies the variables of a program: weights, optimizer state, gradient accumulators.
 
-Graphcore's compiler distinguishes them by their use: a variable is optimizer state where only the update uses it, that
-is, what works on gradients. So does this, in the traced functions, by following data from the gradient ops.
+Graphcore's compiler distinguishes them by their use: a variable is optimizer state if only the update uses it, that is,
+ops on gradients. So does this, in the traced functions, by following data from the gradient ops.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Feed(NamedTuple):
     """A copy of an infeed's element from the host, or to an outfeed.
 
     Args:
-        block: what the IPU runs, the copy among it.
-        copy: what it moves, where cycles are wanted.
+        block: the IPU's program, which contains the copy.
+        copy: the data that it moves, if cycles are estimated.
     """
 
     block: Block
@@ -60,10 +60,10 @@ class AnalysisContext:
         remote: bytes in remote memory, by IPU and category.
         exchanges: bytes that a run copies, by (source, destination).
         coarse: XLA programs that were looked at op by op instead of in HLO, with the reason.
-        without_form: what XLA said of those that it did not convert.
+        without_form: XLA's errors for programs that it did not convert.
         scopes: for an op's name, the traced function that contains it.
         feeds: copies of elements of infeeds and outfeeds.
-        fed_samples: the fed samples of the mini-batch, if it is an argument; 0 if it comes from an infeed.
+        fed_samples: the fed samples of the mini-batch, if it is an argument; 0 if it is from an infeed.
     """
 
     def __init__(self, request: ProgramRequest, program: LoweredProgram, options: AnalysisOptions) -> None:
@@ -148,7 +148,7 @@ class AnalysisContext:
         return self.sizes.of(TensorSpec(kind, shape))
 
     def stored(self, index: int) -> StoredBytes:
-        """Returns where a variable is stored."""
+        """Returns the memory that stores a variable."""
         size, elements = self.size_of(index), math.prod(self._request.variable_shapes[index])
         return self.storage.of(self.kind_of(index), elements, size // elements if elements else 0)
 
@@ -188,5 +188,5 @@ class AnalysisContext:
         return self._clusters[function].constants if function in self._clusters else 0
 
     def scope_of(self, function: str) -> str:
-        """Returns the traced function that an XLA program's ops come from."""
+        """Returns the traced function of an XLA program's ops."""
         return self._clusters[function].scope if function in self._clusters else self._request.function

@@ -17,8 +17,8 @@ class AnalysisOptions:
     """Options of a memory analysis; every part of the analysis reads them here.
 
     Args:
-        storage: where variables and gradient accumulators are stored.
-        names: names of compute sets; with them steps say what they compute, so that cycles can be estimated.
+        storage: the memory that stores variables and gradient accumulators.
+        names: names of compute sets; with them steps record their computations, so that cycles can be estimated.
         planner_options: the planner options of matmuls without their own options.
         tensors: collects the tensors of the program for a tensor map.
         sizes: how many bytes tensors have.

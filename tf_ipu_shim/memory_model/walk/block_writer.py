@@ -52,7 +52,7 @@ class _Copy(NamedTuple):
     """A host copy that others may be merged with.
 
     Args:
-        loads: whether they come from the host.
+        loads: whether they are copied from the host.
     """
 
     block: Block
@@ -72,7 +72,7 @@ class BlockWriter:
     """Writes the blocks of one emitted function, or of the program's single node.
 
     Args:
-        context: what is known of the whole program, and what is written down of it.
+        context: the facts and the records of the whole program.
         function_name: the name of the function; empty for the program.
         pipeline: name of the pipeline whose mini-batch it is in; empty for none.
     """

@@ -404,7 +404,7 @@ class HloAnalyzer:
         return self._block.add(Value(self._sizes.of_shape(shape), name, kind))
 
     def _name(self, instruction: Any, op_name: str, values: Sequence[int] = ()) -> str:
-        """Returns the TensorFlow op's name, or for XLA's own instructions that of their operand."""
+        """Returns the TensorFlow op's name, or for XLA's own instructions their operand's."""
         if op_name and op_name != _RESULTS:
             return self._owner_of(op_name)
         return self._block.values[values[0]].owner if values else f"{instruction.opcode} (XLA)"

@@ -26,7 +26,7 @@ class ProgramResult(NamedTuple):
 
 
 def results_of(entry: Any, stored: Collection[int], context: ComputationContext | None) -> list[ProgramResult]:
-    """Returns the results of an entry computation, without those that are stored in variables.
+    """Returns the results of an entry computation that are not stored in variables.
 
     Args:
         context: facts about its instructions, if cycles are wanted.

@@ -1,9 +1,8 @@
 """Models recomputation: drops forward values and recomputes them before their gradients.
 
-A stage that recomputes keeps what came into it, what is named as a checkpoint, and what is drawn at random. Its other
-values live as long as the forward pass wants them. The ops of the forward pass run once more for the backward pass.
-Either all ops of a stage run before its gradients, or (interleaved) those between two checkpoints, from the last
-checkpoint to the first.
+A stage that recomputes keeps its inputs, its named checkpoints, and its random numbers. Its other values live as long
+as the forward pass wants them. The ops of the forward pass run once more for the backward pass. Either all ops of a
+stage run before its gradients, or (interleaved) those between two checkpoints, from the last checkpoint to the first.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class StageOp(NamedTuple):
     """The known facts about an op of a stage.
 
     Args:
-        keeps: whether what it makes is kept.
+        keeps: whether its results are kept.
         draws: whether it makes random numbers.
         kept_bytes: sizes of the results of a loop that checkpoints hold, without its lists; empty for all results.
     """
@@ -125,7 +124,7 @@ class _Recomputation:
     """Classifies and rewrites the steps of one block.
 
     Attributes:
-        required: the ranks of steps of the backward pass that need what is dropped, or what comes of such a step.
+        required: the ranks of backward steps that need dropped values, or the results of such a step.
         repeated_matmuls: the ops of matmuls that run again.
     """
 
@@ -156,7 +155,7 @@ class _Recomputation:
         self._require_late_steps()
 
     def _require_late_steps(self) -> None:
-        """Moves what is only written for the backward pass there, such as a list of gradients that begins as zeros."""
+        """Moves values written only for the backward pass there, such as a list of gradients that begins as zeros."""
         users: dict[int, list[int]] = {}
         for index, step in enumerate(self._steps):
             for value_id in step.inputs:

@@ -1,7 +1,7 @@
 """Models loops and calls outside XLA programs, which pass TensorLists.
 
-Backward loops take from such lists what forward loops put in. XLA has no HLO of such a loop by itself, so its ops are
-analysed one by one, in new memory that is not counted.
+Forward loops push values to such lists, and backward loops pop them. XLA has no separate HLO of such a loop, so its ops
+are analysed one by one, in new memory that is not counted.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def target_in(program: LoweredProgram) -> str:
 
 
 def build(program: LoweredProgram, describe: Callable[[str, Any], str]) -> None:
-    """Builds each user's Poplar op of a program, in order: an op knows the codelets that earlier ones have added."""
+    """Builds each user's Poplar op of a program, in order: an op can use the codelets that earlier ones have added."""
     scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
     for name, node in _user_ops_of(program):
         try:

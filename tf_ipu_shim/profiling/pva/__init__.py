@@ -6,5 +6,5 @@ memory        tiles, variables, liveness steps
 compilation   all of these of one program
 execution     its runs and their steps
 report        a profile that was opened
-refusing      what libpva has, and these profiles have not
+refusing      members of libpva that these profiles lack
 """

@@ -108,9 +108,9 @@ def _links(error: BaseException, trace: types.TracebackType | None) -> Iterator[
 
 
 def _script_frames(stack: traceback.StackSummary) -> Iterator[traceback.FrameSummary]:
-    """Yields the script's frames, without those of TensorFlow, this package and Python's library.
+    """Yields the script's frames, without TensorFlow's, this package's and Python's library's.
 
-    Nor those of NumPy and h5py, where TensorFlow or we are in it too.
+    Frames of NumPy and h5py are left out too, if TensorFlow or this package is in the traceback.
     """
     frames = list(stack)
     runners = [index for index, frame in enumerate(frames) if frame.filename.startswith(script_files.RUNNER)]

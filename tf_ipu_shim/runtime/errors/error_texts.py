@@ -119,7 +119,7 @@ def _only_root(text: str) -> str:
 
 
 def _script_frames(lines: list[str]) -> Iterator[str]:
-    """Lines without the frames of TensorFlow and ours, and with the script's where autograph's files are named.
+    """Lines without frames of TensorFlow and this package, and with the script's files in place of autograph's.
 
     Autograph puts a traceback into its own message, and TensorFlow one of Python that ops call.
     """

@@ -1,4 +1,4 @@
-"""Records the script lines where Keras layers are created, for error messages.
+"""Records the script lines that create Keras layers, for error messages.
 
 Ops are told by their names, in which Keras has the layer's: `while/model/dense/MatMul`. The layer is known from the
 graph in which it was called. Variables, and graphs without a known call, are found only by the layer's name.

@@ -32,7 +32,7 @@ _GENERATED = "__autograph_generated_file"
 
 
 def _directories(*names: str) -> tuple[str, ...]:
-    """Those of packages, each with a separator at the end; `pip install --target` puts them next to scripts."""
+    """Directories of packages, each with a separator at the end; `pip install --target` puts them next to scripts."""
     spec = importlib.util.find_spec("tensorflow")  # of the others it would ask our own finders, which act on it
     locations = spec.submodule_search_locations if spec is not None else None
     homes = {*_PACKAGES, *map(os.path.dirname, (locations or [])[:1])}

@@ -1,7 +1,7 @@
 """Collective operations between the processes of a job.
 
-Every process gathers what all give, and makes the result itself, in the order of ranks: all get the same, in every
-run. Each message names its operation, so that all processes learn of a mismatch.
+Every process gathers all contributions and computes the result itself, in the order of ranks: all get the same, in
+every run. Each message names its operation, so that all processes learn of a mismatch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Connects and authenticates the processes of a job.
 
 On one machine they are Unix sockets in a directory that no other user can enter. Between machines a process listens
-only at its own address of the job and accepts connections only from the job's machines. Each side proves that it knows
+only at its own address of the job and accepts connections only from the job's machines. Each side proves that it has
 the job's key. A frame is a header of JSON and bytes. Nothing that is read is run or unpickled.
 """
 
@@ -41,7 +41,7 @@ class Listener:
     """Accepts connections from other processes of the job.
 
     Args:
-        directory: the directory of the job, where all of it is on this machine; else it listens at its address.
+        directory: the directory of the job, if all of it is on this machine; else it listens at its address.
 
     Raises:
         OSError: another process listens there.
@@ -72,7 +72,7 @@ class Listener:
         return self._socket.accept()
 
     def close(self) -> None:
-        """Ends listening in this process, which may be a fork of the one that goes on."""
+        """Ends listening in this process, which may be a fork of a process that continues."""
         self._socket.close()
 
     def greet(self, connection: socket.socket, address: Any) -> int:

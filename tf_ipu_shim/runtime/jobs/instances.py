@@ -59,7 +59,7 @@ def from_launcher() -> bool:
 
 
 def current() -> Instance:
-    """This process's share; all of it where nothing was started together.
+    """This process's share; all of it if no other process was started with it.
 
     Example:
         >>> current()

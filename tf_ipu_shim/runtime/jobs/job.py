@@ -1,7 +1,7 @@
 """Detects the job of this process: ranks and addresses from PopRun, MPI, SLURM or TF_CONFIG.
 
 `tf-ipu poprun`, `mpirun` (Open MPI), `mpiexec` (MPICH), SLURM's `srun` and `TF_CONFIG` say so by environment variables;
-`TF_IPU_SHIM_RANK`, `TF_IPU_SHIM_SIZE` and `TF_IPU_SHIM_ADDRESSES` come before theirs.
+`TF_IPU_SHIM_RANK`, `TF_IPU_SHIM_SIZE` and `TF_IPU_SHIM_ADDRESSES` override theirs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Job:
     """A set of processes.
 
     Args:
-        name: tells it from other jobs of this user.
+        name: distinguishes it from other jobs of this user.
         rank: the number of this process, from 0.
         size: how many processes there are.
         local_rank: the number of this process on its machine, from 0.

@@ -1,8 +1,8 @@
 """Exchanges arrays between the processes of a job over separate connections.
 
-Each process sends its values to all others, in frames with a name and number. Calls of one name follow each other;
-those of other names may come in any order. A thread for each process takes what that sends, so that no one who sends
-waits for one who computes.
+Each process sends its values to all others, in frames with a name and number. Calls with one name follow each other;
+calls with other names may be in any order. A thread for each process receives its messages, so that no sender waits for
+a process that computes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CollectiveError(errors_impl.UnknownError):
 
 
 class Peers:
-    """This process among those of its job.
+    """This process in its job, and its connections to the others.
 
     Raises:
         CollectiveError: the other processes are not found.

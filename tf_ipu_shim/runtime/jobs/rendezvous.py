@@ -100,7 +100,7 @@ def _listens(path: pathlib.Path) -> bool:
 
 
 def _directory(name: str) -> pathlib.Path:
-    """Returns the job's directory, where no other user can put anything."""
+    """Returns the job's directory, in which no other user can create files."""
     base = pathlib.Path(tempfile.gettempdir()) / f"tf-ipu-shim-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
     status = base.lstat()

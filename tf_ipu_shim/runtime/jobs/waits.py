@@ -1,4 +1,4 @@
-"""Records for what each process of a job waits, to explain collectives that time out.
+"""Records the waits of each process of a job, to explain collectives that time out.
 
 The others ask, with a short deadline. A separate thread of the process answers with the current wait and the last
 operation that it took part in. It answers even while the script is busy, unless the whole process is stopped.
@@ -34,7 +34,7 @@ class Waits:
     Args:
         size: how many processes there are.
         seconds: how long operations wait.
-        ask: has a process say its `state` within so many seconds; None if it does not, OSError where it has ended.
+        ask: requests a process's `state` within so many seconds; None if it does not answer, OSError if it has ended.
     """
 
     def __init__(self, size: int, rank: int, seconds: float, ask: Callable[[int, float], _State | None]) -> None:
@@ -144,7 +144,7 @@ class _Wait:
         self._place = self._place or _line_of_thread(self._thread) or _line_of_script()
 
     def state(self, line: str) -> dict[str, str]:
-        """Returns the report to the others; `line` is that of the script, for threads of TensorFlow."""
+        """Returns the report to the others; `line` is the script's, for threads of TensorFlow."""
         place = self._place or _line_of_thread(self._thread) or line
         return {"call": self._call, "title": self._title, "place": place}
 

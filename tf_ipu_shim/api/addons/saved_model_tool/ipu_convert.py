@@ -23,11 +23,11 @@ class IpuConversionParams:
     """The parameters of a SavedModel conversion.
 
     Args:
-        batch_size: the size of each batch, where the model leaves it open.
+        batch_size: the size of each batch, if the model does not fix it.
         excluded_nodes: regular expressions: nodes in whose names one is found stay on the host.
         num_ipus: the number of IPUs that the model runs on.
-        batch_per_step: how many batches a run of the program takes; 0 for a program without a loop.
-        matmul_amp: the part of a tile's memory, 0.0 to 1.0, that matrix multiplications may take for the time they run.
+        batch_per_step: how many batches a run of the program consumes; 0 for a program without a loop.
+        matmul_amp: the part of a tile's memory, 0.0 to 1.0, that matrix multiplications may use while they run.
         conv_amp: the same for convolutions.
         matmul_partial_type: `"float"` or `"half"`: in which matrix multiplications add up.
         conv_partial_type: the same for convolutions.
@@ -40,7 +40,7 @@ class IpuConversionParams:
         manual_sharding: for each IPU a list of regular expressions.
         int64_to_int32_conversion: whether int64 becomes int32.
         pipeline_cfg: how the model becomes a pipeline.
-        embedded_runtime_save_config: where its application for the embedded runtime is written.
+        embedded_runtime_save_config: settings for writing its application for the embedded runtime.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.ipu_convert.IpuConversionParams`.
 
@@ -148,7 +148,7 @@ class IpuGraphConverter:
         input_meta_graph_def: a `MetaGraphDef` in the place of a SavedModel.
         input_sess: a session of its graph, with the values of its variables.
         conversion_params: the target dtype.
-        output_saved_model_dir: where `save` writes when it is not told.
+        output_saved_model_dir: the directory that `save` writes to if its call names none.
 
     Raises:
         ValueError: there is not exactly one input; a parameter is wrong.
@@ -275,7 +275,7 @@ def create_inference_graph(
     pipeline_cfg: dict[str, Any] | None = None,
     config_file: str | None = None,
 ) -> Any:
-    """Converts a SavedModel, and writes it if it is told where.
+    """Converts a SavedModel, and writes it if a directory is given.
 
     Args:
         batch_size: see `IpuConversionParams` for this and all others that are not named here.
@@ -285,7 +285,7 @@ def create_inference_graph(
         output_saved_model_dir: a new directory.
         excluded_nodes: regular expressions.
         num_ipus: the number of IPUs that the model runs on.
-        batch_per_step: how many batches a run takes.
+        batch_per_step: how many batches a run consumes.
         matmul_amp: 0.0 to 1.0.
         conv_amp: 0.0 to 1.0.
         matmul_partial_type: `"float"` or `"half"`.

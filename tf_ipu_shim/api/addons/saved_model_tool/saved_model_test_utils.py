@@ -46,7 +46,7 @@ class ModelForTest(abc.ABC):
 
     Args:
         freeze: whether its variables become constants.
-        save: whether it is saved to a directory that goes with this object.
+        save: whether it is saved to a directory that is deleted with this object.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.saved_model_test_utils.ModelForTest`.
 
@@ -98,7 +98,7 @@ class ModelForTest(abc.ABC):
 
     @property
     def model_path(self) -> str:
-        """The directory of the SavedModel, which is there once the model is saved.
+        """The directory of the SavedModel, which exists once the model is saved.
 
         Raises:
             ValueError: it is not to be saved.

@@ -85,7 +85,7 @@ def is_initialized() -> bool:
 
 
 def broadcast_variables(variables: Iterable[Any], root_rank: int) -> Any:
-    """Gives variables the values that they have in one process.
+    """Sets variables to the values that they have in one process.
 
     Args:
         variables: the same in every process.
@@ -109,7 +109,7 @@ def broadcast_variables(variables: Iterable[Any], root_rank: int) -> Any:
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """Gives all variables of a TensorFlow 1 graph the values that they have in one process.
+    """Sets all variables of a TensorFlow 1 graph to the values that they have in one process.
 
     Args:
         root_rank: the process whose values they are.
@@ -131,7 +131,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
 
 
 class BroadcastGlobalVariablesHook(v1.train.SessionRunHook):  # type: ignore[misc]
-    """Gives all variables the values of one process when a session begins, so that all train the same model.
+    """Sets all variables to the values of one process when a session begins, so that all train the same model.
 
     Args:
         root_rank: the process whose values they are.
@@ -237,7 +237,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
 
 
 class DistributedGradientTape:
-    """A gradient tape whose gradients are those of all processes, reduced to one.
+    """A gradient tape that reduces gradients over all processes.
 
     Args:
         gradtape: a `tf.GradientTape`.

@@ -181,7 +181,7 @@ def allgather_object(obj: Any, session: Any = None, name: str | None = None) -> 
 
     Args:
         obj: numbers, strings, bytes, None, and lists, tuples, sets and dictionaries of them. An object of any other
-            class is refused: to make it again, code that comes from another process would be run.
+            class is refused: to rebuild it, code from another process would be run.
         session: a session of TensorFlow 1; nothing is run in it.
         name: the same in every process.
 

@@ -100,7 +100,7 @@ _Callback: Any = keras2.public_module().callbacks.Callback
 
 
 class BroadcastGlobalVariablesCallback(_Callback):  # type: ignore[misc]
-    """Gives a model and its optimizer the values that they have in one process, once both have variables.
+    """Sets a model and its optimizer to the values that they have in one process, once both have variables.
 
     Args:
         root_rank: the process whose values they are.

@@ -14,7 +14,7 @@ class HorovodBasics:
     """The processes of a job.
 
     Args:
-        library_path: where Horovod's library would be. No effect; recorded.
+        library_path: the path of Horovod's library. No effect; recorded.
 
     Source: `tensorflow.python.ipu.distributed.basics.HorovodBasics`.
 

@@ -26,10 +26,10 @@ __all__ = [
 class IPUHorovodStrategyV1(strategy_processes.ProcessStrategy):
     """Trains on the IPUs of one process of a job; gradients are reduced over all processes on the host.
 
-    Deprecated since SDK 3.0, where `PopDistStrategy` takes its place.
+    Deprecated since SDK 3.0, in which `PopDistStrategy` replaces it.
 
     Args:
-        ipu_device: where functions run.
+        ipu_device: the device that runs functions.
         variables_on_host: whether variables live on the host instead of the IPU.
 
     Raises:
@@ -54,7 +54,7 @@ class IPUHorovodExtendedV1(ipu_multi_worker_strategy.IPUMultiWorkerExtendedV1):
     Args:
         container_strategy: the strategy.
         cluster_resolver: None: Horovod knows the processes.
-        ipu_device: where functions run.
+        ipu_device: the device that runs functions.
         variables_on_host: whether variables live on the host instead of the IPU.
 
     Source: `tensorflow.python.ipu.distributed.ipu_horovod_strategy.IPUHorovodExtended`.

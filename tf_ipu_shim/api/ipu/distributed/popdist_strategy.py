@@ -34,11 +34,11 @@ __all__ = [
 class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.KerasExtensions):
     """Trains on the replicas of all instances of a job; without PopRun the process is the only instance.
 
-    Instances are processes of this machine. Initial values of variables are those of the first one; gradients are
-    reduced over the replicas in each instance's program, then over the instances.
+    Instances are processes of this machine. Variables start with the values of the first one; gradients are reduced
+    over the replicas in each instance's program, then over the instances.
 
     Args:
-        ipu_device: where variables live and functions run.
+        ipu_device: the device that stores variables and runs functions.
         add_ipu_cross_replica_reductions: whether a reduction inside a program is one over its replicas.
         enable_dataset_iterators: whether `iter(dataset)` in the scope returns an `IPUIterator`.
         enable_keras_extensions: whether Keras models made in the scope gain the IPU's methods.
@@ -103,7 +103,7 @@ class PopDistExtendedV1(strategy_processes.ProcessExtended):
     Args:
         container_strategy: the strategy.
         cluster_resolver: recorded: PopRun knows the instances.
-        ipu_device: where variables live and functions run.
+        ipu_device: the device that stores variables and runs functions.
         add_ipu_cross_replica_reductions: whether a reduction inside a program is one over its replicas.
 
     Source: `tensorflow.python.ipu.distributed.popdist_strategy.PopDistExtendedV1`.

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.layer_replacement`: replaces a model's Keras layers by those of `ipu.keras.layers`."""
+"""`tensorflow.python.ipu.keras.layer_replacement`: replaces a model's Keras layers by layers of `ipu.keras.layers`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class IPULayerReplacer:
             The layer, or one with the same name, configuration and weights.
 
         Raises:
-            RuntimeError: the layer of `ipu.keras.layers` does not take the layer's arguments.
+            RuntimeError: the layer of `ipu.keras.layers` does not accept the layer's arguments.
         """
         name = type(layer_instance).__name__
         if name not in _LAYERS or name in _KEPT or not _is_stock(type(layer_instance)):

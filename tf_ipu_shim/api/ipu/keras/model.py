@@ -40,8 +40,8 @@ class ModelMethods(OldModel, FunctionalExtension):
     Args:
         *args: inputs and outputs: Keras tensors. As in SDK 1.2 a list of layers instead, which makes a `Sequential`.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
-        gradient_accumulation_dtype: the dtype of the sums; that of the weights when left out.
-        layer_replacement: whether to replace Keras' layers by those of `ipu.keras.layers`, if they exist.
+        gradient_accumulation_dtype: the dtype of the sums; the weights' dtype by default.
+        layer_replacement: whether to replace Keras' layers by layers of `ipu.keras.layers`, if they exist.
         accumulation_count: the name of `gradient_accumulation_count` in SDKs up to 1.4.
         accumulation_dtype: the name of `gradient_accumulation_dtype` in SDKs up to 1.4.
         **kwargs: `inputs`, `outputs`, `name`.
@@ -86,7 +86,7 @@ class ModelMethods(OldModel, FunctionalExtension):
         remember_accumulation(self, count, dtype)
 
     def build(self, input_shape: Any) -> None:
-        """Makes nothing: the weights of a model with inputs and outputs are there.
+        """Does nothing: a model with inputs and outputs already has its weights.
 
         Args:
             input_shape: not looked at.
@@ -108,8 +108,8 @@ class SequentialMethods(OldModel, SequentialExtension):
     Args:
         layers: a list of layers.
         gradient_accumulation_count: mini-batches to an update of the weights; their gradients are added up.
-        gradient_accumulation_dtype: the dtype of the sums; that of the weights when left out.
-        layer_replacement: whether to replace Keras' layers by those of `ipu.keras.layers`, if they exist.
+        gradient_accumulation_dtype: the dtype of the sums; the weights' dtype by default.
+        layer_replacement: whether to replace Keras' layers by layers of `ipu.keras.layers`, if they exist.
         accumulation_count: the name of `gradient_accumulation_count` in SDKs up to 1.4.
         accumulation_dtype: the name of `gradient_accumulation_dtype` in SDKs up to 1.4.
         name: the name of the model.

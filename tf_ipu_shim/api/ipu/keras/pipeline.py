@@ -29,7 +29,7 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
     Args:
         *args: inputs and outputs: Keras tensors.
         gradient_accumulation_count: mini-batches to an update of the weights; SDKs up to 1.3: `pipeline_depth`.
-        gradient_accumulation_dtype: the dtype of the summed gradients; that of the weights when left out.
+        gradient_accumulation_dtype: the dtype of the summed gradients; the weights' dtype by default.
         batch_serialization_iterations: mini-batches that a stage works through one after another.
         device_mapping: the IPU of each stage; stage i on IPU i when left out.
         pipeline_schedule: a `PipelineSchedule`; `Grouped` when left out.
@@ -37,13 +37,14 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
         forward_propagation_stages_poplar_options: the Poplar options of each forward stage.
         backward_propagation_stages_poplar_options: the Poplar options of each backward stage.
         weight_update_poplar_options: the Poplar options of the weight update.
-        offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
+        offload_weight_update_variables: which memory of the real device holds optimizer state. Results do not depend on
+            it.
         replicated_optimizer_state_sharding: see `pipelining_ops.pipeline`.
-        offload_activations: where the real device keeps activations. Results do not depend on it.
-        offload_gradient_accumulation_buffers: where the real device keeps sums. Results do not depend on it.
+        offload_activations: which memory of the real device holds activations. Results do not depend on it.
+        offload_gradient_accumulation_buffers: which memory of the real device holds sums. Results do not depend on it.
         replicated_weight_sharding: see `pipelining_ops.pipeline`.
-        offload_weights: where the real device keeps weights. Results do not depend on it.
-        layer_replacement: whether to replace Keras' layers by those of `ipu.keras.layers`, if they exist.
+        offload_weights: which memory of the real device holds weights. Results do not depend on it.
+        layer_replacement: whether to replace Keras' layers by layers of `ipu.keras.layers`, if they exist.
         **kwargs: `inputs`, `outputs`, `name`.
 
     Raises:
@@ -97,7 +98,7 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
         remember(self, shard_count=self._shards())
 
     def build(self, input_shape: Any) -> None:
-        """Makes nothing: the weights of a model with inputs and outputs are there.
+        """Does nothing: a model with inputs and outputs already has its weights.
 
         Args:
             input_shape: not looked at.
@@ -130,13 +131,14 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
         forward_propagation_stages_poplar_options: the Poplar options of each forward stage.
         backward_propagation_stages_poplar_options: the Poplar options of each backward stage.
         weight_update_poplar_options: the Poplar options of the weight update.
-        offload_weight_update_variables: where the real device keeps optimizer state. Results do not depend on it.
+        offload_weight_update_variables: which memory of the real device holds optimizer state. Results do not depend on
+            it.
         replicated_optimizer_state_sharding: see `pipelining_ops.pipeline`.
-        offload_activations: where the real device keeps activations. Results do not depend on it.
-        offload_gradient_accumulation_buffers: where the real device keeps sums. Results do not depend on it.
+        offload_activations: which memory of the real device holds activations. Results do not depend on it.
+        offload_gradient_accumulation_buffers: which memory of the real device holds sums. Results do not depend on it.
         replicated_weight_sharding: see `pipelining_ops.pipeline`.
-        offload_weights: where the real device keeps weights. Results do not depend on it.
-        layer_replacement: whether to replace Keras' layers by those of `ipu.keras.layers`, if they exist.
+        offload_weights: which memory of the real device holds weights. Results do not depend on it.
+        layer_replacement: whether to replace Keras' layers by layers of `ipu.keras.layers`, if they exist.
         **kwargs: `name`.
 
     Raises:

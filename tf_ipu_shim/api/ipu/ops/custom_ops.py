@@ -20,8 +20,8 @@ def codelet_expression_op(vertex_expression: Callable[..., Any], *args: Any) -> 
     Here XLA fuses the TensorFlow ops that compute it. Like the codelet's, the result has no gradient.
 
     Args:
-        vertex_expression: takes as many values as there are tensors, and combines them with operators and the functions
-            of `vertex_edsl`.
+        vertex_expression: accepts as many values as there are tensors, and combines them with operators and the
+            functions of `vertex_edsl`.
         *args: tensors of one shape and type.
 
     Returns:

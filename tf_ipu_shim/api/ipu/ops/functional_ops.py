@@ -23,10 +23,10 @@ def outlined_function(
 ) -> Any:
     """Marks a function whose calls share their code on an IPU.
 
-    A call computes what the function says, and gradients pass through it. XLA decides here what code is shared; the
-    values do not depend on it. In profiles and events, calls that do the same are one function. Shared code knows no
-    values of arguments: a function that takes a shape, an axis or a permutation as a tensor fails with an
-    InvalidArgumentError. Python's numbers and lists, and tensors that the function takes from around it, may be such.
+    A call computes the function, and gradients pass through it. XLA decides here which code is shared; the values do
+    not depend on it. In profiles and events, calls that do the same are one function. Shared code does not know its
+    arguments' values: a function with a tensor for a shape, axis or permutation fails with an InvalidArgumentError.
+    Python numbers and lists, and tensors captured from outside the function, may be used instead.
 
     Args:
         func: a function of tensors that returns tensors. If it is left out, a decorator is returned.
@@ -79,7 +79,7 @@ def function(func: Callable[..., Any], name: Any = None) -> Any:
     """Returns the name of `outlined_function` up to SDK 1.4.
 
     Args:
-        func: takes and returns tensors.
+        func: accepts and returns tensors.
         name: the name of the calls.
 
     Returns:

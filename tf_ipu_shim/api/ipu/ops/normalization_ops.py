@@ -43,7 +43,7 @@ def group_norm(
 ) -> Any:
     """Normalises groups of channels of each sample (https://arxiv.org/abs/1803.08494).
 
-    Statistics come from the sample itself, in training and in inference, so that they do not depend on the batch size.
+    Statistics are computed from the sample, in training and in inference, so they do not depend on the batch size.
 
     Args:
         inputs: `[batch, ..., channels]` or `[batch, channels, ...]`.
@@ -59,7 +59,7 @@ def group_norm(
         trainable: whether the variables are.
         scope: the variables' scope; `GroupNorm` else.
         strided_channel_grouping: channel c is in group `c % groups`; else neighbours make a group.
-        reduction_axes: only SDK 1.4 and older, where it was ignored.
+        reduction_axes: only in SDK 1.4 and older, which ignored it.
 
     Returns:
         A tensor like inputs.
@@ -125,7 +125,7 @@ def instance_norm(
     *,
     reduction_axes: Any = None,
 ) -> Any:
-    """Normalises each channel of a sample by itself: `group_norm` with as many groups as channels, see there.
+    """Normalises each channel of a sample separately: `group_norm` with as many groups as channels, see there.
 
     Returns:
         A tensor like inputs.

@@ -26,7 +26,7 @@ def ipu_compile_summary(name: str, op_list: Any, collections: Any = None) -> Any
     Args:
         name: the name of the summary.
         op_list: an op, or several, after which the events are read.
-        collections: the graph's collections it goes to.
+        collections: the graph's collections that it is added to.
 
     Returns:
         The summary, for a `FileWriter`.

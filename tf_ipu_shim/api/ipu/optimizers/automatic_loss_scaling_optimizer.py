@@ -26,8 +26,8 @@ def check_factors(
     Args:
         initial: the initial factor.
         update_frequency: updates between two changes of the factor.
-        increase: the factor is multiplied by it where gradients are small.
-        decrease: the factor is multiplied by it where too many gradients are large.
+        increase: the factor is multiplied by it if gradients are small.
+        decrease: the factor is multiplied by it if too many gradients are large.
         maximum: the factor stays below.
         ratio_threshold: the share of large gradients that is too many.
         blamed: the factor that an error names first if `increase` is not above `decrease`.
@@ -59,14 +59,14 @@ def check_factors(
 
 
 class AutomaticLossScalingOptimizer(loss_scaling.LossScaling, IpuOptimizer):
-    """Scales the loss so that small gradients do not vanish in float16, and finds the factor by itself.
+    """Scales the loss so that small gradients do not vanish in float16, and finds the factor automatically.
 
     Args:
         wrapped_optimizer: a `tf.compat.v1.train.Optimizer`; it gets unscaled gradients.
         initial_loss_scaling_factor: the initial factor.
         update_frequency: updates between two changes of the factor.
-        increase_factor: the factor is multiplied by it where gradients are small.
-        decrease_factor: the factor is multiplied by it where too many gradients are large.
+        increase_factor: the factor is multiplied by it if gradients are small.
+        decrease_factor: the factor is multiplied by it if too many gradients are large.
         max_loss_scaling_factor: the factor stays below.
         accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
         ratio_threshold: the share of large gradients that is too many.

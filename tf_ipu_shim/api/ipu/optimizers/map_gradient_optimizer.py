@@ -13,7 +13,7 @@ class MapGradientOptimizer(IpuOptimizer):
 
     Args:
         wrapped_optimizer: a `tf.compat.v1.train.Optimizer`.
-        gradient_mapping_function: takes a gradient and its variable, returns a gradient.
+        gradient_mapping_function: accepts a gradient and its variable, returns a gradient.
         name: the name of the operations.
 
     Raises:

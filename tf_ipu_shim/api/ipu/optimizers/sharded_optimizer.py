@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 class ShardedOptimizer(IpuOptimizer):
     """Places the ops of gradients and updates on the shards of their forward ops and variables.
 
-    Training works without it too: an unmarked op is put where its neighbours are when the program is compiled.
+    Training works without it too: compilation puts an unmarked op on the IPU of its neighbours.
 
     Args:
         optimizer: a `tf.compat.v1.train.Optimizer`.

@@ -19,7 +19,7 @@ __all__ = [
 
 
 def enable_ipu_events(ipu_config: Any) -> None:
-    """Has a configuration record events: of programs, and of transfers. No option of SDK 3 does it.
+    """Turns on event recording in a configuration: of programs, and of transfers. No option of SDK 3 does it.
 
     Args:
         ipu_config: an `IPUConfig` that is not applied yet.

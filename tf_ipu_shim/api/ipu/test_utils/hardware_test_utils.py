@@ -1,7 +1,7 @@
 """`tensorflow.python.ipu.test_utils.hardware_test_utils`: declares how many IPUs a test needs.
 
-`TF_IPU_COUNT` tells how many IPUs tests may use; unset, it means none, and tests that need hardware are skipped. The
-simulated machine is hardware here: `TF_IPU_COUNT=8` runs tests that need up to eight IPUs.
+`TF_IPU_COUNT` is the number of IPUs that tests may use; unset, it means none, and tests that need hardware are skipped.
+The simulated machine is hardware here: `TF_IPU_COUNT=8` runs tests that need up to eight IPUs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def add_hw_ci_connection_options(opts: Any) -> None:
 
 
 def test_uses_ipus(num_ipus: int, allow_ipu_model: bool = False, func: _Test | None = None) -> Any:
-    """Marks a test method with the number of IPUs it needs; it is skipped where tests may use fewer.
+    """Marks a test method with the number of IPUs it needs; it is skipped if tests may use fewer.
 
     Args:
         num_ipus: how many it needs.
@@ -122,7 +122,7 @@ test_uses_ipus.__test__ = test_may_use_ipus_or_model.__test__ = False  # type: i
 
 
 def skip_on_hw(func: _Test) -> _Test:
-    """Marks a test method that is skipped where tests may use IPUs.
+    """Marks a test method that is skipped if tests may use IPUs.
 
     Args:
         func: the method.
@@ -140,7 +140,7 @@ def skip_on_hw(func: _Test) -> _Test:
 
 
 def skip_if_not_enough_ipus(self: Any, num_ipus: int) -> None:
-    """Skips the running test where tests may use fewer IPUs than it needs.
+    """Skips the running test if tests may use fewer IPUs than it needs.
 
     Args:
         self: the test case.

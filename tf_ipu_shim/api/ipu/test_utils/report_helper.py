@@ -30,7 +30,7 @@ def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable
 
     Args:
         names: the names to look through.
-        whitelist: parts of names; `*` and `?` stand for any text and any letter.
+        whitelist: parts of names; `*` and `?` match any text and any letter.
 
     Source: `tensorflow.python.ipu.test_utils.report_helper.missing_whitelist_entries_in_names`.
 
@@ -67,7 +67,7 @@ class ReportHelper:
         output_execution_profile: bool = False,
         max_execution_reports: int = 1000,
     ) -> None:
-        """Has a configuration write profiles into the directory.
+        """Sets a configuration to write profiles into the directory.
 
         Args:
             cfg: an `IPUConfig` that is not applied yet.
@@ -113,7 +113,7 @@ class ReportJSON:
 
     Args:
         test: the test case, whose assertions are used.
-        sess: the session whose events are read; None where each call is given one.
+        sess: the session whose events are read; None if each call receives one.
         eager_mode: whether events are read without a session.
 
     Source: `tensorflow.python.ipu.test_utils.report_helper.ReportJSON`.
@@ -146,7 +146,7 @@ class ReportJSON:
                 self._op = gen_ipu_ops.ipu_event_trace()
 
     def get_event_trace(self, session: Any = None) -> Any:
-        """Takes the events so far, serialised.
+        """Removes and returns the events so far, serialised.
 
         Args:
             session: a session to read them in, instead of the helper's own.
@@ -165,7 +165,7 @@ class ReportJSON:
         return running.run(self._op)
 
     def get_ipu_events(self, session: Any = None) -> list[Any]:
-        """Takes the events so far, as `IpuTraceEvent` messages."""
+        """Removes and returns the events so far, as `IpuTraceEvent` messages."""
         return self.get_events_from_log(self.get_event_trace(session))
 
     @staticmethod
@@ -179,7 +179,7 @@ class ReportJSON:
         self._events = []
 
     def parse_log(self, assert_len: int | None = None, assert_msg: str = "", session: Any = None) -> dict[int, int]:
-        """Takes the events so far, for the methods that follow; see `parse_events`."""
+        """Removes the events so far and keeps them for the methods that follow; see `parse_events`."""
         return self.parse_events(self.get_ipu_events(session), assert_len, assert_msg)
 
     def parse_events(
@@ -252,7 +252,7 @@ class ReportJSON:
         self.test.assertCountEqual(self.get_device_to_host_event_names(event_idx), list(names), msg)
 
     def get_tensor_map(self) -> TensorMap | None:
-        """Returns where the tensors of the program are that was compiled last; None if none was."""
+        """Returns the tensor map of the program that was compiled last; None if none was."""
         json_text = self._compiled("tensor_map")
         return TensorMap(json.loads(json_text)) if json_text else None
 

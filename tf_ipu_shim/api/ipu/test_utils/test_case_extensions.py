@@ -18,8 +18,8 @@ _COMMON = ("*__seed*", "*host-exchange-*", "*[cC]opy_*")
 class TestCaseExtensions:
     """Assertions on compute sets, memory and cycles of a profile, which every `tf.test.TestCase` has.
 
-    Other test classes take it as a base. Figures are the cycle model's (`docs/explanation/machine_model.md`): a bound
-    that was measured on hardware may not hold here.
+    Other test classes derive from it. Figures are the cycle model's (`docs/explanation/machine_model.md`): a bound that
+    was measured on hardware may not hold here.
 
     Source: `tensorflow.python.ipu.test_utils.test_case_extensions.TestCaseExtensions`.
 
@@ -113,7 +113,7 @@ class TestCaseExtensions:
     def assert_compute_io_overlap_percentage(self, report: Any, p: float) -> None:
         """Asserts a minimum share, 0 to 1, of compute, or of host copies, that overlaps with the other.
 
-        That is so where `IPUConfig.io_tiles` gives feeds their own tiles. The first IPU's first run is looked at.
+        This is the case if `IPUConfig.io_tiles` assigns feeds their own tiles. The first IPU's first run is looked at.
         """
         compute, copies = _Intervals(), _Intervals()
         for step in report.execution.runs[0].steps:

@@ -19,7 +19,7 @@ class _GradientCaptureLayerBase(_Layer):  # type: ignore[misc]
 
     Args:
         layer: the other one; its variables are this one's.
-        tag: under which the gradients are kept; the name of the layer with a word on what is kept when left out.
+        tag: the name under which gradients are kept; by default the layer's name and a word for what is kept.
     """
 
     _what = ""

@@ -59,13 +59,13 @@ def _check_power_of_two(name: str, value: Any) -> None:
 
 
 class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
-    """Scales the loss so that small gradients do not vanish in float16, and finds the factor by itself.
+    """Scales the loss so that small gradients do not vanish in float16, and finds the factor automatically.
 
     Args:
         opt: a Keras 2 optimizer; it gets unscaled gradients.
         initial_loss_scaling_factor: the initial factor; a power of two.
-        update_frequency: updates between two changes of the factor; if it is more than one, the first change comes
-            an update later, as Graphcore's.
+        update_frequency: updates between two changes of the factor; if it is more than one, the first change is an
+            update later, as in Graphcore's.
         increase_factor: the factor is multiplied or divided by it; a power of two.
         max_loss_scaling_factor: the factor stays below; a power of two.
         accumulate_statistics_over_update_period: whether all float16 gradients since the last change count, or only

@@ -19,7 +19,7 @@ def calc_gfloat_params(
     en_inf: bool = True,
     name: Any = None,
 ) -> Any:
-    """See `popfloat_cast_to_gfloat.calc_gfloat_params`; `shape` is that of the result."""
+    """See `popfloat_cast_to_gfloat.calc_gfloat_params`; `shape` is the shape of the result."""
     params = popfloat_cast_to_gfloat.calc_gfloat_params(
         mantissa, exponent, bias, en_denorm, en_inf, tf.as_dtype(calc_type)
     )

@@ -22,7 +22,8 @@ def ipu_send_to_host(
 ) -> Any:
     """Sends a tensor from a compiled function to the host.
 
-    In the body of a loop it runs where the body's results wait for it (`tf.control_dependencies`), as in TensorFlow 1.
+    In the body of a loop it runs only if the body's results wait for it (`tf.control_dependencies`), as in TensorFlow
+    1.
 
     Args:
         tensor: the tensor to send.
@@ -33,7 +34,7 @@ def ipu_send_to_host(
         name: the name of the op.
 
     Returns:
-        The op, which gives nothing.
+        The op, which has no result.
 
     Raises:
         RuntimeError: it is called eagerly: there is no step to receive it in.
@@ -71,7 +72,7 @@ def ipu_recv_at_host(
         The tensor, of a shape that is not known before.
 
     Raises:
-        RuntimeError: it is called eagerly, where it would wait indefinitely.
+        RuntimeError: it is called eagerly, and would wait indefinitely.
 
     Example:
         >>> with tf.Graph().as_default(), tf.device("cpu"):

@@ -1,4 +1,4 @@
-"""Gives models created in the scope of an `IPUStrategy` a class with IPU extensions.
+"""Creates models in the scope of an `IPUStrategy` with a class that has IPU extensions.
 
 Every Keras 2 model passes `Model.__new__`. There its class is replaced by one made from it, with an extension class
 between the user's classes and Keras' own. Checked on `keras` 2.15, `tf_keras` 2.21 and `tensorflow.python.keras`.
@@ -134,7 +134,7 @@ def _to_python_number(steps: Any) -> Any:
 
 
 def extend_model(model: Any) -> Any:
-    """Gives a model its extension."""
+    """Adds the extension to a model."""
     kind = type(model)
     if not vars(kind).get("_ipu_generated"):
         extended_kind: type = _make_extended_class(kind, delegation.registered_extension(kind))  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ class ModelState:
 class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtension):
     """The methods that a Keras model created in the scope of an `IPUStrategy` has in addition.
 
-    Mixed in between the user's class and Keras': what a user overrides comes first, and may call these by `super()`.
+    Mixed in between the user's class and Keras': a user's overrides come first, and may call these by `super()`.
 
     Source: `keras.ipu.extensions.extensions_base.KerasExtensionBase`.
     """

@@ -36,7 +36,7 @@ from tf_ipu_shim.tf_private.tensors import tensor_shape, tensor_spec
 class ModelExtension(NetworkExtension):
     """IPU extension of subclassed models.
 
-    The stages are those of `PipelineStage` scopes in the model's own `call`, or are set once the model is built.
+    The stages come from `PipelineStage` scopes in the model's own `call`, or are set once the model is built.
 
     Source: `keras.ipu.extensions.model_extensions.ModelExtension`.
 
@@ -64,7 +64,7 @@ class ModelExtension(NetworkExtension):
         """Works like Keras'; the model's graph is then known, and stages that were set for another one are forgotten.
 
         Args:
-            input_shape: a shape, or a structure of shapes; Keras tensors of `Input` tell the types as well.
+            input_shape: a shape, or a structure of shapes; Keras tensors of `Input` have the types as well.
 
         Raises:
             ValueError: some of the layers are in a pipeline stage, and others are in none; or the shape is none, or
@@ -138,7 +138,7 @@ class ModelExtension(NetworkExtension):
 
         Raises:
             RuntimeError: the model is not built.
-            ValueError: they do not match the model, a stage is empty, or a layer comes before the source of its inputs.
+            ValueError: they do not match the model, a stage is empty, or a layer precedes the source of its inputs.
         """
         self._check_layer_graph("set")
         super().set_pipeline_stage_assignment(pipeline_stage_assignment)

@@ -39,7 +39,7 @@ class NetworkExtension(PipelinedExtension):
 
         Raises:
             TypeError: a stage is not an integer.
-            ValueError: they do not match the model, a stage is empty, or a layer comes before the source of its inputs.
+            ValueError: they do not match the model, a stage is empty, or a layer precedes the source of its inputs.
         """
         network = self._network()
         counted = "total number of invocations of layers"

@@ -43,7 +43,7 @@ def network_of(package: str, inputs: Any, outputs: Any) -> Network:
 
 
 def _sort_by_depth(ordered: list[Any]) -> list[Any]:
-    """Nodes in the order in which Keras runs them, which is that of Graphcore's lists of assignments."""
+    """Nodes in the order in which Keras runs them; Graphcore's lists of assignments have the same order."""
     depths: dict[int, int] = {}
     of_layers: dict[int, int] = {}
     by_id = {id(node): node for node in ordered}
@@ -109,7 +109,7 @@ def is_nested(layer: Any) -> bool:
 def is_nested_call(node: Any) -> bool:
     """Returns whether a call is one of a model with known layers, and runs these layers.
 
-    A subclass that is told more than its inputs may run other layers than when it was built.
+    A subclass called with more than its inputs may run other layers than when it was built.
     """
     if not is_nested(node.layer) or has_own_graph(node.layer):
         return is_nested(node.layer)

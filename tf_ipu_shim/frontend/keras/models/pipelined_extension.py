@@ -36,7 +36,7 @@ class PipelinedExtension(KerasExtensionBase):
     _not_called: tuple[str, ...] = ()
 
     def reset_pipeline_stage_assignment(self) -> None:
-        """Takes all layers out of their stages: the model runs on one IPU."""
+        """Removes all layers from their stages: the model runs on one IPU."""
         self._ipu.stages_reset = True
         self._ipu.stages = None
         self._ipu.forget_programs()
@@ -55,8 +55,8 @@ class PipelinedExtension(KerasExtensionBase):
         """Writes a SavedModel that TensorFlow Serving runs, on IPUs if they are available.
 
         Args:
-            export_dir: where it goes: a directory that is empty or not there.
-            batch_size: samples of a request; left out where the model's inputs have it.
+            export_dir: its directory, which must be empty or not exist.
+            batch_size: samples of a request; left out if the model's inputs have it.
             output_names: names of the outputs; `output_0` and so on when left out.
             preprocessing_step: runs before the model on the CPU; a request then has its arguments.
             preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.

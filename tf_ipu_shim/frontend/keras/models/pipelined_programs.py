@@ -181,7 +181,7 @@ def _check_accumulation_count(options: ModelOptions, stages: int, training: bool
 
 
 class _UnscalingOptimizer:
-    """A Keras optimizer as the pipeline calls it: gradients are unscaled where the loss was scaled."""
+    """A Keras optimizer as the pipeline calls it: gradients are unscaled if the loss was scaled."""
 
     def __init__(self, optimizer: Any) -> None:
         self._keras_optimizer = optimizer

@@ -30,8 +30,8 @@ class OptionSetters:
         Args:
             gradient_accumulation_steps_per_replica: mini-batches to an update; None or 1: each one updates.
             gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
-            use_v2_gradient_accumulation_optimizer: recorded: both of Graphcore's give the same weights.
-            **gradient_accumulation_optimizer_kwargs: `dtype` of the accumulators; others say where state is kept.
+            use_v2_gradient_accumulation_optimizer: recorded: with both of Graphcore's the weights are the same.
+            **gradient_accumulation_optimizer_kwargs: `dtype` of the accumulators; others choose the memory of state.
 
         Raises:
             TypeError: a switch is neither True nor False.

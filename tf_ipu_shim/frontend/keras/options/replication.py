@@ -116,7 +116,7 @@ def _replication_fix(shards: int, mapped: bool) -> str:
 
 
 def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMethod) -> Any:
-    """Makes one value of those of all replicas."""
+    """Combines the values of all replicas into one."""
     if replicas == 1:
         return logs
     if method is ReplicatedMetricReductionMethod.LIST:

@@ -1,7 +1,7 @@
 """Represents a pipelined model as a list of steps, each in one stage.
 
-A step calls one layer on tensors that have names, and gives names to what comes out. The layers of an inner model are
-separate steps. A step before them names the inner model's inputs, one after them its outputs.
+A step calls one layer on named tensors, and names its results. The layers of an inner model are separate steps. A step
+before them names the inner model's inputs, one after them its outputs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _TensorKey:
         self._tensor = tensor
 
     def pop(self) -> Any:
-        """Gives the tensor, as many times as asked."""
+        """Returns the tensor, as many times as asked."""
         return self._tensor
 
 

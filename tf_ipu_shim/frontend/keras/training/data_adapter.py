@@ -1,6 +1,6 @@
 """`keras.ipu.extensions.data_adapter`: turns the data of fit, evaluate or predict into a dataset for an infeed.
 
-Keras' own adapters make the dataset; what a compiled program cannot take is refused here.
+Keras' own adapters make the dataset; data that a compiled program cannot accept is refused here.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class IPUDataHandler:
         workers: recorded: generators are refused.
         use_multiprocessing: recorded: generators are refused.
         model: the model whose Keras package's adapters are used.
-        steps_per_execution: mini-batches a replica takes in one execution; 1 when left out. If an epoch has
+        steps_per_execution: mini-batches that a replica consumes in one execution; 1 when left out. If an epoch has
             fewer, it is all of an epoch's, with a warning.
-        replication_factor: number of replicas; None: `set_replication_factor` tells later.
+        replication_factor: number of replicas; None: `set_replication_factor` sets it later.
 
     Raises:
         TypeError: `batch_size` is not an integer.
@@ -147,7 +147,7 @@ class IPUDataHandler:
             self.set_replication_factor(replication_factor)
 
     def split_execution(self, replicas: int) -> None:
-        """Takes the steps of an execution for those of all replicas together, as SDK 2.4 and older do.
+        """Counts the steps of an execution over all replicas together, as SDK 2.4 and older do.
 
         Args:
             replicas: how many they are.
@@ -249,7 +249,7 @@ class IPUDataHandler:
     def enumerate_epochs_with_reuse(
         self, manager: InfeedManager, mode: str, infeed_kwargs: dict[str, Any]
     ) -> Iterator[tuple[int, Any]]:
-        """Gives each epoch with the infeed that has its data.
+        """Yields each epoch with the infeed that has its data.
 
         Args:
             manager: returns the infeed.
@@ -290,7 +290,7 @@ class IPUDataHandler:
         self._adapter.on_epoch_end()
 
     def enumerate_epochs(self) -> Iterator[tuple[int, Iterator[Any]]]:
-        """Gives each epoch with an iterator over its mini-batches, on the host and without an infeed."""
+        """Yields each epoch with an iterator over its mini-batches, on the host and without an infeed."""
         iterator = iter(self._dataset)
         for epoch in range(self._initial_epoch, self._epochs):
             if self._insufficient_data:
@@ -396,7 +396,7 @@ class IPUDataHandler:
 
 
 def _cast_float64(dataset: Any, package: Any) -> Any:
-    """Returns the dataset with its doubles in Keras' float type, as Keras' adapters pass on those of arrays."""
+    """Returns the dataset with its float64 values in Keras' float type, as Keras' adapters convert arrays."""
     spec, kind = dataset.element_spec, keras2.module("backend", package).floatx()
     flat = nest.flatten(spec)
     doubles = [

@@ -1,6 +1,6 @@
 """`keras.ipu.extensions.data_feed_manager`: a model's infeed and outfeed for each of fit, evaluate and predict.
 
-A compiled program knows its queues by name. So a queue outlives the call that created it. A later call with a dataset
+A compiled program finds its queues by name. So a queue outlives the call that created it. A later call with a dataset
 of the same element structure uses the same queue, and the program is not compiled again. Each call has a separate
 iterator, which it selects for each execution: calls of several threads, and of callbacks, take turns.
 """
@@ -77,7 +77,7 @@ class InfeedManager:
 
 
 class _Infeed(IPUInfeedQueue):
-    """A model's infeed. Labels of 64 bits are what NumPy makes of whole numbers, and losses cast them.
+    """A model's infeed. NumPy makes integer labels 64 bits wide, and losses cast them.
 
     Layers cast double numbers, except with `disable_v2_dtype_behavior()`.
     """
@@ -103,7 +103,7 @@ class InfeedIterator:
     """One call's iterator over its dataset.
 
     Args:
-        infeed: the infeed whose programs take its elements while it is selected.
+        infeed: the infeed whose programs consume its elements while it is selected.
         dataset: a dataset with elements like the infeed's.
     """
 

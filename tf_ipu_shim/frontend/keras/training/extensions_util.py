@@ -14,8 +14,8 @@ def merge_into_batch_dimension(tensors: Any, local_replication_factor: int) -> A
     """Puts the results of all mini-batches one behind the other.
 
     Args:
-        tensors: a structure of tensors of shape [mini-batch, replica, batch, ...]; without the replica axis where there
-            is one replica.
+        tensors: a structure of tensors of shape [mini-batch, replica, batch, ...]; without the replica axis if there is
+            one replica.
         local_replication_factor: number of replicas.
 
     Returns:

@@ -52,7 +52,7 @@ class FairLock:
             time.sleep(_YIELD)
 
     def _wait_until_free(self) -> None:
-        """Waits until the lock is free, or refuses where it may never be."""
+        """Waits until the lock is free, or raises if it may never be."""
         if not self._lock.acquire(timeout=HOST_FUNCTION_LIMIT):
             raise RuntimeError(
                 "A call of a Keras model from a Python function of a dataset or program timed out. Another call of "

@@ -1,7 +1,7 @@
 """Runs fit, evaluate and predict: one program execution at a time, with Keras' callbacks.
 
 `fit`, `evaluate` and `predict` below read from top to bottom. `ModelCall` prepares the program and data of an epoch as
-an `Execution`, which runs the program once. Between two batch callbacks stands one execution or, with asynchronous
+an `Execution`, which runs the program once. Between two batch callbacks is one execution or, with asynchronous
 callbacks, one mini-batch that a polling thread has dequeued from the running program.
 """
 

@@ -123,8 +123,8 @@ def scale_loss(optimizer: Any, loss: Any) -> Any:
 def unscale_gradients(optimizer: Any, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Returns dense gradients as the optimizer's `apply_gradients` expects them; variables without one are left out.
 
-    Keras' LossScaleOptimizer expects unscaled gradients. Those with automatic loss scaling take scaled ones, which they
-    count and unscale themselves.
+    Keras' LossScaleOptimizer expects unscaled gradients. Optimizers with automatic loss scaling receive scaled
+    gradients, which they count and unscale themselves.
     """
     pairs = [(ops.convert_to_tensor(gradient), variable) for gradient, variable in pairs if gradient is not None]
     if not pairs:

@@ -72,7 +72,7 @@ def warn_dropped_batches(mode: str, handler: Any, callbacks: Any) -> None:
 
 
 def _check_no_writes(model: Any, written: list[str], mini_batches: int, replicas: int) -> None:
-    """Refuses to pad where a mini-batch too many would be noticed."""
+    """Refuses to pad if an additional mini-batch would change variables."""
     if not written:
         return
     names = ", ".join(written[:_NAMED]) + (", ..." if len(written) > _NAMED else "")

@@ -39,9 +39,10 @@ STEP_METHODS = {"fit": "train_step", "evaluate": "test_step", "predict": "predic
 
 
 def create_variables(model: Any, mode: str, infeed: Any) -> None:
-    """Makes the variables that a program begins with: those that are trained, and the optimizer's.
+    """Makes the variables that a program begins with: the trained ones, and the optimizer's.
 
-    A trace that never runs makes those of layers, if the model has not been called yet. An optimizer makes its slots
+    A trace that never runs makes the layers' variables, if the model has not been called yet. An optimizer makes its
+    slots
     eagerly: it would make them in a part of the program that is traced late.
     """
     if not _is_built(model):

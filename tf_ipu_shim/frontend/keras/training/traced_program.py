@@ -15,7 +15,7 @@ class TracedProgram:
     Args:
         function: a `tf.function` without arguments and results.
         check: called once with the traced function, and how many pipeline stages had been entered before the trace.
-        forget: called where the trace or the check fails.
+        forget: called if the trace or the check fails.
     """
 
     def __init__(self, function: Any, check: Callable[[Any, int], None], forget: Callable[[], Any]) -> None:

@@ -22,7 +22,7 @@ def variable_creation_scope() -> Iterator[None]:
     """A context in which a program's step is traced, entered in the graph of its loop's body.
 
     Keras makes weights, metrics and slots in `init_scope`: they exist at once, so that `tf.function` need not trace
-    again. Variables that `call` makes itself are the business of `tf.function`, as where stock Keras runs it.
+    again. Variables that `call` makes itself are handled by `tf.function`, as in stock Keras.
     """
     graph = ops.get_default_graph()
     outermost = graph.get_name_scope()

@@ -17,7 +17,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
 
     Args:
         x: a tensor of the same shape in every replica, or a list of them.
-        replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
+        replication_factor: the number of replicas, or of consecutive replicas in each group.
         name: the name of the operation.
 
     Returns:
@@ -52,8 +52,8 @@ def all_to_all(
     Args:
         x: a tensor of the same shape in every replica.
         split_dimension: the axis along which it is cut into as many equal parts as there are replicas.
-        concat_dimension: the axis along which the received parts stand, in the order of the replicas.
-        replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
+        concat_dimension: the axis along which the received parts are concatenated, in the order of the replicas.
+        replication_factor: the number of replicas, or of consecutive replicas in each group.
         name: the name of the operation.
 
     Returns:

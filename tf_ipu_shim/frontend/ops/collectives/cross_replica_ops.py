@@ -85,8 +85,8 @@ def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str 
 def assume_equal_across_replicas(tensors: Any, inplace: bool = False) -> Any:
     """Declares that tensors are equal in all replicas, which Graphcore's compiler requires before a branch.
 
-    Here each replica branches by itself, so that nothing depends on the declaration; if it is wrong, results are those
-    of the values there are.
+    Here each replica branches on its own value. The declaration changes nothing; if it is wrong, results follow the
+    actual values.
 
     Args:
         tensors: a tensor, or a structure of tensors.
@@ -123,7 +123,7 @@ def _cross_replica_sum_gradient(op: Any, gradient: Any) -> Any:
 
 
 def replica_scope_of(op: Any) -> Any:
-    """Returns a scope with the same replicas as another one: all, or only those of this instance."""
+    """Returns a scope with the same replicas as another one: all, or only this instance's."""
     if context.executing_eagerly():
         return contextlib.nullcontext()
     attributes = op.outputs[0].op.node_def.attr  # a tape's own `op` has none that a scope gave

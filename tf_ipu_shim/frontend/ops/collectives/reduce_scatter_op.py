@@ -30,7 +30,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
 
     Args:
         x: a tensor of shape `[elements]`, or a list of them; filled up with zeros to a multiple of the replicas.
-        replication_factor: the number of replicas, or of consecutive ones in each group that does it by itself.
+        replication_factor: the number of replicas, or of consecutive replicas in each group.
         op: `COLLECTIVE_OP_` followed by `ADD`, `MEAN`, `MUL`, `MIN`, `MAX`, `LOGICAL_AND`, `LOGICAL_OR`, `SQUARE_ADD`
             or `LOCAL` (each replica keeps a part of its tensor).
         name: the name of the operation.

@@ -23,7 +23,7 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
         The whole tensor, once for each IPU.
 
     Raises:
-        ValueError: there are fewer than two shards, one is there twice, or their types, ranks or other sizes differ.
+        ValueError: there are fewer than two shards, one appears twice, or their types, ranks or other sizes differ.
         AssertionError: they have no such axis.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_gather`.
@@ -67,7 +67,7 @@ def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
         For each IPU the result.
 
     Raises:
-        ValueError: there are fewer than two shards, one is there twice, their types or shapes differ, or the operation
+        ValueError: there are fewer than two shards, one appears twice, their types or shapes differ, or the operation
             is not known.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_reduce`.
@@ -103,8 +103,8 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
         For each IPU a tensor of shape `[ceil(elements / IPUs)]`.
 
     Raises:
-        ValueError: there are fewer than two shards, one is there twice or has no or several axes, their types differ,
-            or the operation is not known.
+        ValueError: there are fewer than two shards, one appears twice or has no or several axes, their types differ, or
+            the operation is not known.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.reduce_scatter`.
 

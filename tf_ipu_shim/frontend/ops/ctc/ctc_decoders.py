@@ -12,7 +12,7 @@ from tf_ipu_shim.frontend.ops.ctc.ctc_losses import LOG_ZERO
 class _Beams(NamedTuple):
     """The best prefixes so far, `[batch, beam_width]` each except the labels.
 
-    A beam that stands for nothing yet has length -1.
+    An unused beam has length -1.
     """
 
     labels: Any  # [batch, beam_width, max_time]

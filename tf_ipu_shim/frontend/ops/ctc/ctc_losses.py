@@ -27,11 +27,11 @@ def ctc_loss_v2(
         label_length: `[batch]`.
         logit_length: `[batch]`: how many of the time steps count.
         blank_index: the class of the blank; negative counts from the last class.
-        out_dtype: the dtype of the loss; that of the logits when left out.
+        out_dtype: the dtype of the loss; the logits' dtype by default.
         name: the name of the op.
 
     Returns:
-        `[batch]`: the negative logarithm of the labels' probability; infinity where no path gives them.
+        `[batch]`: the negative logarithm of the labels' probability; infinity if no path produces them.
 
     Raises:
         ValueError: a float16 loss of float32 scores, or a blank that is not a class.
@@ -58,10 +58,10 @@ def ctc_loss_with_log_probs(
     out_dtype: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Returns the CTC loss of log probabilities, such as those of `tf.nn.log_softmax`; see `ctc_loss_v2`.
+    """Returns the CTC loss of log probabilities, such as the results of `tf.nn.log_softmax`; see `ctc_loss_v2`.
 
-    As on an IPU, the gradient is that of the scores the logarithms came from, `probability - posterior`. It is the same
-    before and after `log_softmax`.
+    As on an IPU, the gradient is with respect to the scores before the logarithm: `probability - posterior`. It is the
+    same before and after `log_softmax`.
 
     Args:
         labels: `[batch, max_label_length]` integers.
@@ -69,7 +69,7 @@ def ctc_loss_with_log_probs(
         label_length: `[batch]`.
         data_length: `[batch]`.
         blank_index: the class of the blank; negative counts from the last class.
-        out_dtype: the dtype of the loss; that of the data when left out.
+        out_dtype: the dtype of the loss; the data's dtype by default.
         name: the name of the op.
 
     Returns:

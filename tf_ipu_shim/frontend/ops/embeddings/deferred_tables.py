@@ -20,7 +20,7 @@ _CHANGES = "_ipu_table_changes"
 class DeferredTable:
     """A table with a name derived from its id, so that ops can refer to it before it exists.
 
-    It is a copy of the registered variable, with the sum of what was added and not applied yet.
+    It is a copy of the registered variable, with the sum of the additions that are not applied yet.
 
     Example:
         >>> DeferredTable("words", tf.TensorShape([1000, 4]), tf.float32).shape.rank

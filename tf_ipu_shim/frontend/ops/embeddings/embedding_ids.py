@@ -56,7 +56,7 @@ def lookup_rows(embedding_id: str, shape: Any, dtype: Any, indices: Any) -> tf.T
 def lookup_trainable(
     embedding_id: str, shape: Any, dtype: Any, indices: Any, dummy: Any, optimizer: str, learning_rate: float
 ) -> tf.Tensor:
-    """Rows of a table, read on the host; their gradient updates it, when that of `dummy` is computed."""
+    """Rows of a table, read on the host; computing the gradient of `dummy` updates the table."""
     if optimizer != _OPTIMIZER:
         raise ValueError(
             f"The optimizer of host embedding {embedding_id!r} is {optimizer!r}; expected 'SGD'. Use 'SGD'."
@@ -66,7 +66,7 @@ def lookup_trainable(
 
 
 def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any, indices: Any) -> Any:
-    """Adds rows to those of a table, on the host."""
+    """Adds values to rows of a table, on the host."""
     table = _find_table(embedding_id, shape, dtype)
     with host_ops.host_placement("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
         updates, row_indices = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])

@@ -232,7 +232,7 @@ class HostEmbedding:
         """The time during which programs may use the table.
 
         Args:
-            session: the session that runs the programs; None where ops run at once.
+            session: the session that runs the programs; None if ops run eagerly.
 
         Raises:
             ValueError: no session in graph mode.
@@ -375,7 +375,7 @@ def call_update(update: Any, table: Any, slots: Any, indices: Any, gradient: Any
 
 
 def _is_eager_variable(variable: Any) -> bool:
-    """Returns whether graphs cannot reach a variable by name, as those are that were made where ops run at once.
+    """Returns whether graphs cannot reach a variable by name, because it was made eagerly.
 
     They cannot be passed to a program either: TensorFlow keeps the variables of an op on the op's device.
     """
@@ -396,7 +396,7 @@ def _variable_handle(variable: Any) -> tf.Tensor:
 
 
 def add_rows(table: Any, indices: Any, rows: Any) -> Any:
-    """Adds rows to those of a table; indices of shape [n]."""
+    """Adds values to rows of a table; indices of shape [n]."""
     return gen_resource_variable_ops.resource_scatter_add(_variable_handle(table), indices, rows)
 
 

@@ -102,7 +102,7 @@ class QuarterTensor:
         return self.data.dtype
 
     def assign(self, new_values: Any, **kwargs: Any) -> None:
-        """Takes over another tensor's data and metadata.
+        """Copies another tensor's data and metadata.
 
         Args:
             new_values: a `QuarterTensor`, or data and metadata.
@@ -152,7 +152,7 @@ class QuarterTensor:
 
 
 def convert_to_f8(values: Any, metadata: Any, name: Any = None) -> QuarterTensor:
-    """Rounds numbers to eight bits: to nearest, to even where two are as near.
+    """Rounds numbers to eight bits: to nearest, ties to even.
 
     Numbers beyond the largest become the largest, as on an IPU whose NaN-on-overflow is off, which is the default.
 

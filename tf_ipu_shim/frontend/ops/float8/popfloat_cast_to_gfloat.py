@@ -1,7 +1,7 @@
 """`tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat`: casts to custom floating-point formats.
 
-What Graphcore publishes does not say how its library lays out the parameters and the packed bits. Here the parameters
-are the format's numbers, and packed numbers are sign, exponent and mantissa in the lower bits.
+Graphcore does not publish how its library lays out the parameters and the packed bits. Here the parameters are the
+format's numbers, and packed numbers are sign, exponent and mantissa in the lower bits.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class GenericFloat:
         return self.get_gfloat_storage_dtype().is_integer
 
     def get_gfloat_storage_dtype(self) -> Any:
-        """Returns the type numbers are kept in: int8, int16, or the native type where nothing is saved."""
+        """Returns the storage type: int8, int16, or the native type if packing saves nothing."""
         bits = 1 + self.exp + self.man
         native = self.get_gfloat_native_dtype()
         if bits <= 8:
@@ -316,7 +316,7 @@ class GenericFloat:
         """Rounds to the format; see the function of the same name.
 
         Args:
-            storage_type: `"auto"` for packed bits where they are smaller, `"fp32"` or `"fp16"` for numbers.
+            storage_type: `"auto"` for packed bits if they are smaller, `"fp32"` or `"fp16"` for numbers.
 
         Raises:
             RuntimeWarning: NaN on overflow is asked of a format without NaN.

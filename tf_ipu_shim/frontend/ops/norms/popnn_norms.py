@@ -1,6 +1,6 @@
 """The group normalization ops of `gen_popnn_ops`: statistics, inference, training, gradients.
 
-Statistics are `[batch * groups]`: the groups of the first sample come first.
+Statistics are `[batch * groups]`: the first sample's groups are first.
 """
 
 from __future__ import annotations

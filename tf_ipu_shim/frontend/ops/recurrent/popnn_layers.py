@@ -33,7 +33,7 @@ class LayerKind(NamedTuple):
     def gradients(
         self, arguments: Mapping[str, Any], planned: RecurrentOptions, upstream: Mapping[int, Any]
     ) -> Sequence[Any]:
-        """Returns the gradients of the trained operands, from those of results by position."""
+        """Returns the gradients of the trained operands, from the results' gradients by position."""
         trained = [arguments[operand] for operand in self.trained]
         with tf.GradientTape() as tape:
             tape.watch(trained)

@@ -28,7 +28,7 @@ _SHARES = ("available_memory_proportion_fwd", "available_memory_proportion_bwd")
 
 
 def legacy_form(kind: str, backward: bool = False) -> Callable[..., Any]:
-    """Gives an op wrapper the arguments and results of SDK 1.2 to 2.5 under these releases."""
+    """Adapts an op wrapper to the arguments and results of SDK 1.2 to 2.5 under these releases."""
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         @functools.wraps(function)

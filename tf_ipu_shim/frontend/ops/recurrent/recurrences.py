@@ -1,7 +1,7 @@
 """Time-major LSTM and GRU loops that XLA compiles and TensorFlow differentiates.
 
 Gates are in the order Keras has them: input, forget, candidate, output for an LSTM; update, reset, candidate for a GRU.
-The kernel is `[input_size + num_units, gates * num_units]`: rows of the input come first.
+The kernel is `[input_size + num_units, gates * num_units]`: the input's rows are first.
 """
 
 from __future__ import annotations

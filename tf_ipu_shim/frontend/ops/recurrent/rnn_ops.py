@@ -35,13 +35,13 @@ class _PopnnRNN(keras2.module("legacy_tf_layers.base").Layer):  # type: ignore[m
     Args:
         num_units: the size of the state.
         dtype: the dtype of variables, inputs and outputs.
-        partials_dtype: the dtype of partial results in the cycle model; the arithmetic here is that of `dtype`.
+        partials_dtype: the dtype of partial results in the cycle model; the arithmetic here uses `dtype`.
         seed: the seed of the default initializer of the kernel.
         weights_initializer: the initializer of the kernel; Glorot uniform by default.
         bias_initializer: the initializer of the biases; zeros by default.
         activation: one of `tanh`, `relu`, `softmax`, `sigmoid`, `hard_sigmoid`.
         recurrent_activation: one of `tanh`, `softmax`, `sigmoid`, `hard_sigmoid`.
-        return_state: whether a call gives the last state too.
+        return_state: whether a call returns the last state too.
         name: the scope of the variables `kernel` and `biases`.
         available_memory_proportion_fwd: used by the cycle model's planner.
         available_memory_proportion_bwd: the same, for gradients.

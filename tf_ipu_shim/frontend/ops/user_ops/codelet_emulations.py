@@ -24,14 +24,14 @@ def register_emulation(
     on the IPU of the op. TensorFlow differentiates it (`tf.custom_gradient` included), unless there is a function for
     its gradient.
 
-    Two libraries of one name in two directories are distinguished by their paths. A path with a directory stands for
-    the libraries whose paths end with it, an absolute one for that file only. The longest one that fits is taken.
+    Two libraries of one name in two directories are distinguished by their paths. A path with a directory matches the
+    libraries whose paths end with it, an absolute one only that file. The longest match is used.
 
     Args:
         name: the library's file name (`"libproduct.so"`) or path (`"build/libproduct.so"`), for all its ops; or with
             the op's name behind it (`"libproduct.so:BuildSum"`), for one of them.
-        python_function: stands for the op; in place of one that is registered under this path already. Another
-            function under the same file name without a directory is refused. None takes away what is registered.
+        python_function: emulates the op; replaces a function that is already registered under this path. Another
+            function under the same file name without a directory is refused. None removes the registered function.
         gradient: called with three lists: the gradients of the outputs, the inputs and the outputs. It also gets
             `attributes=` (the op's `gradient_attributes`) if `python_function` does. It returns a list with a gradient,
             or None, for each input that has one.

@@ -41,7 +41,7 @@ def cpu_user_operation(
 
     A gradient is the function of that name with `_grad` behind it. Its `data` are the gradients of the outputs, the
     inputs and the outputs of the op, in this order. Its outputs are the gradients of the inputs that have one. Calls of
-    one library follow each other, whatever threads and replicas they come from.
+    one library are serialised over all threads and replicas.
 
     Args:
         inputs: tensors.

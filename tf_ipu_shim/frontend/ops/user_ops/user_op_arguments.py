@@ -15,7 +15,7 @@ class UserOpCall:
 
     Args:
         inputs: the op's operands.
-        differentiable: indices of the inputs that have gradients, in the order that gradient functions give them in.
+        differentiable: indices of the inputs that have gradients, in the order in which gradient functions return them.
         attributes: text for the op, or empty.
         gradient_attributes: text for its gradient, or empty.
     """

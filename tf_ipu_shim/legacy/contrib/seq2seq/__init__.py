@@ -2,7 +2,7 @@
 
 attention          scores over a memory
 attention_wrapper  a recurrent cell that attends to memories
-helpers            what a decoder is given at each step
+helpers            the inputs of a decoder at each step
 decoders           the steps of a decoder, and the loop over them
 losses             of sequences
 

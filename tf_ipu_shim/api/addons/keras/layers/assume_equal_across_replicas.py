@@ -31,7 +31,7 @@ class AssumeEqualAcrossReplicas(keras2.public_module().layers.Layer):  # type: i
         self.inplace = inplace
 
     def call(self, inputs: Any, **kwargs: Any) -> Any:
-        """Gives the inputs.
+        """Returns the inputs.
 
         Args:
             inputs: a tensor, or tensors in any structure.

@@ -147,8 +147,8 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
             training: whether the dropouts drop.
 
         Returns:
-            The output rows, `[sequences, output_layer_size]`, and what each head gave for each place,
-            `[sequences, from length, heads, head size]`.
+            The output rows, `[sequences, output_layer_size]`, and the result of each head for each place, `[sequences,
+            from length, heads, head size]`.
 
         Raises:
             ValueError: the inputs are not four or five, or do not fit together.

@@ -132,7 +132,7 @@ class GroupNormalization(IPULayer):
 
 @accepts_leading_dtype
 class InstanceNormalization(GroupNormalization):
-    """Normalises each channel of each sample by itself (https://arxiv.org/abs/1607.08022).
+    """Normalises each channel of each sample separately (https://arxiv.org/abs/1607.08022).
 
     Args: see `GroupNormalization`.
 

@@ -11,8 +11,8 @@ from tf_ipu_shim.frontend.pipelines.options import recomputation_checkpoint
 class RecomputationCheckpoint(keras2.public_module().layers.Layer):  # type: ignore[misc]
     """Returns its inputs: a checkpoint of a pipeline stage whose activations are recomputed.
 
-    Its inputs are kept for the backward pass, which recomputes the stage in parts. That takes less memory, and gives
-    the same values.
+    Its inputs are kept for the backward pass, which recomputes the stage in parts. That needs less memory, and the
+    values are the same.
 
     Source: `ipu_tensorflow_addons.keras.layers.RecomputationCheckpoint`.
 
@@ -22,7 +22,7 @@ class RecomputationCheckpoint(keras2.public_module().layers.Layer):  # type: ign
     """
 
     def call(self, inputs: Any, **kwargs: Any) -> Any:
-        """Gives the inputs.
+        """Returns the inputs.
 
         Args:
             inputs: tensors in any structure.

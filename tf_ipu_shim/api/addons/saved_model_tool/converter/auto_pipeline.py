@@ -34,7 +34,7 @@ class AutoPipelineImpl:
         min_ipu_quantity: the fewest.
         priority: `"cycle"` for stages of equal arithmetic, `"memory"` for stages of equal memory.
         profiling_root_dir: the root directory of Graphcore's profiles; recorded.
-        solution_dir: where the file is written.
+        solution_dir: the directory of the written file.
         logger: gets a line for each number of IPUs.
 
     Raises:
@@ -130,7 +130,7 @@ class AutoPipelineImpl:
 
 
 class AutoPipeline(pipelines.PipelineConverter):
-    """Makes a pipeline whose stages are found, where `pipeline_cfg` has the converter `"auto"`.
+    """Makes a pipeline and finds its stages, if `pipeline_cfg` has the converter `"auto"`.
 
     `pipeline_cfg` has the entries `min_ipu_quantity` (2), `max_ipu_quantity` (64), `priority` (`"cycle"` or `"memory"`)
     and `solution_dir` (`"solution"`). Powers of two between the quantities are tried. The directory gets the file of

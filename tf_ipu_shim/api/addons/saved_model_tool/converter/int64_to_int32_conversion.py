@@ -19,8 +19,8 @@ _SLICES = frozenset({"StridedSlice", "Slice"})
 class Int64Conversion(Converter):
     """Replaces int64 by int32, if `int64_to_int32_conversion` says so.
 
-    What `excluded_nodes` keeps on the host stays int64, with a cast where it meets the rest. Inputs and outputs of the
-    signature change with their nodes.
+    Nodes that `excluded_nodes` keeps on the host stay int64, with casts between them and the rest. Inputs and outputs
+    of the signature change with their nodes.
 
     Args:
         param: an `IpuConversionParams`.

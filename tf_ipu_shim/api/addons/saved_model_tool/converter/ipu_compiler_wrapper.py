@@ -11,7 +11,7 @@ from tf_ipu_shim.frontend.conversion import graph_nodes, ipu_program
 class IPUCompilerWrapper(Converter):
     """Compiles the IPU's nodes as one program, if `merge_subgraphs` says so.
 
-    The program is what `ipu_compiler.compile` makes of it. Names of inputs and outputs stay.
+    The program is the result of `ipu_compiler.compile`. Names of inputs and outputs stay.
 
     Args:
         param: an `IpuConversionParams`.

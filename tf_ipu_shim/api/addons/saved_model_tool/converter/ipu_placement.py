@@ -12,10 +12,10 @@ _IPU = "/device:IPU:0"
 
 
 class IPUPlacement(Converter):
-    """Places all nodes on the IPU but placeholders and those that `excluded_nodes` names.
+    """Places all nodes on the IPU, except placeholders and the nodes that `excluded_nodes` names.
 
-    With `remove_excluded_nodes`, the excluded nodes go: what they give the IPU becomes the model's inputs, which bear
-    the names of these tensors.
+    With `remove_excluded_nodes`, the excluded nodes are removed: the tensors that they pass to the IPU become the
+    model's inputs, and keep their names.
 
     Args:
         param: an `IpuConversionParams`: its `ipu_placement`, `excluded_nodes` and `remove_excluded_nodes`.
@@ -35,8 +35,8 @@ class IPUPlacement(Converter):
         """See `Converter.apply`.
 
         Raises:
-            ValueError: excluded nodes are to be removed, and one of them needs what the IPU computes, or the model
-                gives it.
+            ValueError: excluded nodes are to be removed, and one of them needs a result of the IPU, or is an output of
+                the model.
         """
         if not self._places:
             return graph_def, signature_def

@@ -25,7 +25,7 @@ class ManualPipelineImpl:
         conv_partial_type: the partials type of convolutions.
         ipu_model: the `ipu_model` setting of Graphcore's profiles; recorded.
         profiling_root_dir: the root directory of these profiles; recorded.
-        solution_dir: where the file is written.
+        solution_dir: the directory of the written file.
         manual_pipeline_config: for each stage a list of regular expressions.
         device_info: the IPU of each stage.
         profiling_enable: whether there is a profile; recorded.

@@ -13,7 +13,7 @@ class ManualSharding(Converter):
     """Spreads nodes over IPUs by regular expressions.
 
     A node runs on the IPU whose list has the first expression that is found in its name, one that none names on the
-    first. It is what `ipu_shard` does in a script; `merge_subgraphs=True` makes one program of all of them.
+    first. `ipu_shard` does the same in a script; `merge_subgraphs=True` makes one program of all of them.
 
     Args:
         param: an `IpuConversionParams`: its `manual_sharding`, a list of regular expressions for each IPU, and

@@ -18,8 +18,8 @@ from tf_ipu_shim.tf_private.tensors import tensor_util
 class PrecisionConversion(Converter):
     """Replaces float32 by float16 (`precision_mode="FP16"`), or the reverse (`"FP32"`).
 
-    Constants become what they round to. A float32 larger than any float16, as in the mask of an attention, becomes the
-    largest float16: infinity times zero would be NaN. Inputs and outputs of the signature change too.
+    Constants are rounded. A float32 larger than any float16, as in the mask of an attention, becomes the largest
+    float16: infinity times zero would be NaN. Inputs and outputs of the signature change too.
 
     Args:
         param: an `IpuConversionParams`: its `precision_mode` and `precision_conversion_excluded_nodes`.

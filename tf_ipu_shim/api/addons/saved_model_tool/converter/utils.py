@@ -112,7 +112,7 @@ def input_name_to_placeholder_name(name: str) -> str:
 
 
 def tensor_name_to_placehoder_name(name: str) -> str:
-    """The name of the placeholder for a tensor: that of the node for its first tensor, `"split_1"` for `"split:1"`.
+    """The name of the placeholder for a tensor: the node's name for its first tensor, `"split_1"` for `"split:1"`.
 
     Raises:
         ValueError: it is not a name of a tensor.
@@ -132,7 +132,7 @@ def get_tensor_shape(tensor: Any) -> list[int | None]:
 
 
 def deserialize_graph_def(graph_def: bytes) -> Any:
-    """Returns a `GraphDef` of its bytes."""
+    """Parses a `GraphDef` from its bytes."""
     return v1.GraphDef.FromString(graph_def)
 
 
@@ -153,7 +153,7 @@ def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_n
         Their names, such as `"split:1"`.
 
     Raises:
-        ValueError: the host's part is to be removed, and a node of it needs what the IPU computes.
+        ValueError: the host's part is to be removed, and a node of it needs a result of the IPU.
     """
     if is_remove_excluded_nodes:
         host_part.check_host_first(cpu_graph_def, ipu_graph_def)
@@ -173,7 +173,7 @@ def output_placeholder_name_shape_dtype(graph: Any, signature: Any) -> list[Plac
 def casted_input_from_signature(
     inputs_shape_and_dtype: Sequence[Placed], signature: Any, batch_size: int = 0
 ) -> list[Any]:
-    """Placeholders of the dtypes that a signature promises, cast to those that a graph has.
+    """Placeholders with the dtypes of a signature, cast to the dtypes of a graph.
 
     Args:
         inputs_shape_and_dtype: the tensors of the graph, see `input_placeholder_name_shape_dtype`.

@@ -17,7 +17,7 @@ class BufferDataset(dataset_ops.UnaryUnchangedStructureDataset):
 
     Args:
         input_dataset: a `tf.data.Dataset`.
-        buffer_size: elements that belong together; the last ones are left out where they are fewer.
+        buffer_size: elements that belong together; the last ones are left out if they are fewer.
 
     Raises:
         ValueError: the size is below one.

@@ -27,8 +27,8 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         opt: a Keras 2 optimizer; it gets unscaled gradients.
         initial_loss_scaling_factor: the initial factor.
         update_frequency: updates between two changes of the factor.
-        increase_factor: the factor is multiplied by it where gradients are small.
-        decrease_factor: the factor is multiplied by it where too many gradients are large.
+        increase_factor: the factor is multiplied by it if gradients are small.
+        decrease_factor: the factor is multiplied by it if too many gradients are large.
         max_loss_scaling_factor: the factor stays below.
         accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
         ratio_threshold: the share of large gradients that is too many.

@@ -16,7 +16,7 @@ class MapGradientOptimizerInvertedChaining(IpuOptimizer):
 
     Args:
         opt: a Keras 2 optimizer.
-        gradient_mapping_function: takes a gradient and its variable, returns a gradient.
+        gradient_mapping_function: accepts a gradient and its variable, returns a gradient.
         name: the name of the operations.
 
     Raises:

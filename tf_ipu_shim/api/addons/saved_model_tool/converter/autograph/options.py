@@ -16,7 +16,7 @@ class RunConfig:
     Args:
         num_required_ipus: how many IPUs it has.
         num_pipeline_stages: how many stages; one for each IPU when left out.
-        gradient_accumulation_count: how many batches a run of the pipeline takes; one for each stage when left out.
+        gradient_accumulation_count: how many batches a run of the pipeline consumes; one for each stage when left out.
         batch_size: the size of each batch.
         batch_per_step: how many runs a step has.
         ipu_model: whether Graphcore's runs it on the IPU Model. Here all IPUs are simulated.

@@ -32,7 +32,8 @@ class ManualPipelineStrategy(StrategyBase):
     """
 
     def chop(self, graph: Any, regex_for_stages: Sequence[Sequence[str]]) -> None:
-        """Gives each node the first stage that has an expression that is found in its name; the first one if none has.
+        """Assigns each node to the first stage with an expression that is found in its name; to the first stage if none
+        has one.
 
         Args:
             graph: a `TFv1Graph`.

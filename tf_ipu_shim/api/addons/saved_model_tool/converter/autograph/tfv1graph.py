@@ -74,7 +74,7 @@ class Node:
         self.add_attr(**attributes)
 
     def add_attr(self, **attr: Any) -> None:
-        """Gives the node attributes."""
+        """Sets attributes of the node."""
         vars(self).update(attr)
 
     def __repr__(self) -> str:
@@ -104,7 +104,8 @@ class TFv1Graph(Graph):
 
     Args:
         pb_tf_graph: a `tf.Graph`.
-        signature_def: names its inputs and outputs. Without one, these are its placeholders and what no one reads.
+        signature_def: names its inputs and outputs. Without one, these are its placeholders and the tensors that no op
+            reads.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.autograph.tfv1graph.TFv1Graph`.
     """
@@ -165,7 +166,7 @@ class TFv1Graph(Graph):
         return iter([nodes[name] for name in node_graph.topological_order(self.nxg, nodes, name_key)])
 
     def auto_assign_ipu_number(self, num_of_ipu: int) -> None:
-        """Puts stages on IPUs, one after another, where no one has said which is where.
+        """Puts stages on IPUs, one after another, if the caller has not assigned them.
 
         Args:
             num_of_ipu: how many IPUs there are; with more stages it begins again with the first.
@@ -217,7 +218,7 @@ class TFv1Graph(Graph):
         """Returns the arguments of `pipelining_ops.pipeline`.
 
         Args:
-            num_of_ipu: how many IPUs there are, where `set_pipeline_device_info` has not said which stage is where.
+            num_of_ipu: how many IPUs there are, if `set_pipeline_device_info` has not assigned the stages.
 
         Returns:
             The functions of the stages, see `pipeline_stage_funcs`, and the IPU of each.
@@ -361,7 +362,7 @@ def stage_function_factory(
 
     Args:
         tfgraph: a `tf.Graph`.
-        stage_inputs: the names of the tensors that the function takes, in order.
+        stage_inputs: the names of the function's input tensors, in order.
         subgraph_outputs: the names of the tensors that it computes.
         subgraph_inputs: the tensors of `stage_inputs` that the computation reads; all when left out.
         stage_outputs: the names of the tensors that it gives, some of which it may have taken; those that it computes

@@ -46,7 +46,7 @@ def load_tf_graph(
 
 
 def analyze_pb_inputs_outputs(graph: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the operations of a graph that are placeholders, and those whose results no one reads."""
+    """Returns the operations of a graph that are placeholders, and the operations whose results nothing reads."""
     operations = graph.get_operations()
     inputs = [operation for operation in operations if operation.type == "Placeholder"]
     outputs = [
@@ -88,8 +88,8 @@ def get_ipu_config(
     """Returns an `IPUConfig`.
 
     Args:
-        num_required_ipus: how many IPUs to take.
-        ipu_id: the Poplar device to take, in the place of any with so many IPUs.
+        num_required_ipus: how many IPUs to use.
+        ipu_id: the Poplar device to use, instead of any device with that many IPUs.
         matmul_amp: the part of a tile's memory, 0.0 to 1.0, for temporary values of matrix multiplications.
         conv_amp: the same for convolutions.
         matmul_partial_type: `"float"` or `"half"`: in which matrix multiplications add up.
