@@ -40,7 +40,7 @@ class StageFifos:
         return self._found[key]
 
     def _sizes(self, first: int, end: int, recomputes: bool) -> list[tuple[int, int]]:
-        """Returns bytes and number of what a stage keeps: of its inputs, and of its layers."""
+        """Returns bytes and number of the tensors that a stage keeps: of its inputs, and of its layers."""
         own = self._layers[first:end]
         taken = [
             (output.bytes, 1)

@@ -33,7 +33,7 @@ class Passed(NamedTuple):
     """A tensor that a layer passes to later layers.
 
     Args:
-        consumers: these layers, and how many ops of each take it: so many gradients come back.
+        consumers: these layers, and how many ops of each use it: each op returns a gradient.
     """
 
     consumers: tuple[tuple[int, int], ...]
@@ -41,7 +41,7 @@ class Passed(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """A layer with weights, and the weightless ones that follow it.
+    """A layer with weights, and the following ones without weights.
 
     Args:
         cycles: cycles in a run without recomputation: forward and backward work, accumulation of gradients, update, and
@@ -156,7 +156,7 @@ class _Work:
         recomputes: whether stages run their forward pass again.
 
     Attributes:
-        all: forward, backward, of the optimizer and of the host, without what is run again.
+        all: forward, backward, optimizer and host work, without recomputation.
         forward: of these, the cycles that recomputation would repeat.
     """
 
@@ -287,7 +287,7 @@ def _layer_outputs(values: Iterable[tuple[int, Mapping[int, set[str]], int]], la
 
 
 def _activations(blocks: Iterable[Block], layer_index: LayerIndex) -> list[list[int]]:
-    """Returns the bytes of each value of a layer that its gradients take."""
+    """Returns the bytes of each value of a layer that its gradients use."""
     sizes: list[list[int]] = [[] for _ in range(layer_index.count)]
     for block in blocks:
         for value in block.values:

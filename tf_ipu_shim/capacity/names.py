@@ -84,7 +84,7 @@ class LayerIndex:
     """Maps each op to the index of its layer.
 
     Args:
-        blocks: all of the program, for ops that no name tells: of an optimizer, by what they update.
+        blocks: all of the program, for ops without a layer's name: optimizer ops belong to the layer that they update.
     """
 
     def __init__(self, names: LayerNames, blocks: Iterable[Block]) -> None:

@@ -42,13 +42,13 @@ class Split(NamedTuple):
 class StageTransfers:
     """Bytes that stages exchange in a run.
 
-    While stages are looked for, all that one gives or is given is one exchange with the stage next to it. In these
+    During the search for stages, all inputs or outputs of a stage are one exchange with the stage next to it. In these
     stages, outputs to several stages are sent at once, and inputs from several stages arrive as one exchange each. Each
-    op that takes a tensor gives a gradient back, and these are added up where the tensor was made.
+    op that uses a tensor returns a gradient, and the stage that made the tensor adds these up.
 
     Args:
         layers: the layers that are put into stages.
-        times: mini-batches of a run; gradients go back where layers have any.
+        times: mini-batches of a run; gradients are sent back if layers have any.
     """
 
     def __init__(self, layers: Sequence[Layer], chip: ChipSpec, times: float) -> None:

@@ -26,7 +26,7 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System], top:
     """Returns the smallest system, then tables: per program a row per system, and its memory by IPU.
 
     Args:
-        programs: those that the script compiled.
+        programs: the programs that the script compiled.
         systems: those to try.
         top: how many programs have tables.
     """

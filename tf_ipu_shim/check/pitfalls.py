@@ -1,6 +1,6 @@
 """Detects code that runs but behaves differently than IPU users expect, in TensorFlow, Keras and configurations.
 
-Each is said only where the files show it. A model that a function is given, or a batch whose size a program computes,
+Each is reported only if the files show it. A model that a function is given, or a batch whose size a program computes,
 is not changed.
 """
 
@@ -194,7 +194,7 @@ def _nodes_of_type(tree: ast.AST, node_types: tuple[type[ast.AST], ...]) -> Iter
 
 
 def _strategy_scopes(tree: ast.AST, scan: Scan, strategies: set[str]) -> Iterator[ast.With]:
-    """Scopes of strategies with a name, and of those that are made in the statement."""
+    """Scopes of strategies with a name, and of strategies made in the statement."""
     for node in _nodes_of_type(tree, (ast.With,)):
         for call in (item.context_expr for item in node.items):
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "scope":

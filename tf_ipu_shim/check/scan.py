@@ -16,7 +16,7 @@ _CONFIGURATIONS = (CONFIGURATION, "tensorflow.python.ipu.IPUConfig", "tensorflow
 
 @dataclasses.dataclass(frozen=True)
 class Use:
-    """One place where a file uses something of Graphcore's.
+    """One use of a Graphcore name in a file.
 
     Args:
         name: dotted, with Graphcore's name of the module; a method of an object that is not known begins with a dot.
@@ -37,7 +37,7 @@ class Setting:
 
 
 class Scan:
-    """One file: the names that it imports, and where it uses them.
+    """One file: the names that it imports, and their uses.
 
     Example:
         >>> scan = Scan(ast.parse("from tensorflow.python import ipu\\nipu.utils.reset_ipu_seed(1)"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options: those of the runner, and the systems to try."""
+    """Declares the options: the runner's, and the systems to try."""
     formats.add_argument(parser)
     runner.add_arguments(parser, chooses_system=False, only_runs=False)
     parser.set_defaults(system=None)

@@ -2,9 +2,9 @@
 
 Its libraries of 2.18 and later have lines of information there (oneDNN's rounding, CUDA's drivers), each several times.
 On Pythons without TensorFlow 2.15 the package `tensorflow` is installed. It logs errors about CUDA's libraries (2.18),
-and about a missing driver with its first device, which is therefore made here. They are written past Python, so the
-stream goes through `grep` during the import. Other lines are shown at once, even if the import ends the process.
-Checked on TensorFlow 2.15.1, 2.18.1 and 2.21.0.
+and about a missing driver with its first device, which is therefore made here. They bypass Python, so the stream is
+piped through `grep` during the import. Other lines are shown at once, even if the import ends the process. Checked on
+TensorFlow 2.15.1, 2.18.1 and 2.21.0.
 """
 
 from __future__ import annotations

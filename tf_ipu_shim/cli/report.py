@@ -100,14 +100,14 @@ def _directory_problem(folder: pathlib.Path) -> str | None:
 def begin_report(options: argparse.Namespace) -> None:
     """Enables profiles of this process's programs if requested.
 
-    A script that asks for its own profiles has those too, where it wants them.
+    A script that asks for its own profiles gets those too, in its own directory.
     """
     if options.profile:
         os.environ[settings.DIRECTORY_VARIABLE] = os.path.abspath(options.profile)
 
 
 def write_reports(options: argparse.Namespace) -> None:
-    """Gives the report of this process where one was asked for."""
+    """Writes the report of this process if one was requested."""
     if options.profile:
         for file in sorted(pathlib.Path(options.profile).glob(f"{writer.PREFIX}*__{os.getpid()}__*/{writer.FILE}")):
             print(f"Profile: {file}", file=sys.stderr)

@@ -32,7 +32,7 @@ USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
 def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True, only_runs: bool = True) -> None:
     """Declares the options of the runner, and everything after them for the script.
 
-    Without `only_runs` those of execution and reports are left out: the command has another result.
+    Without `only_runs` options of execution and reports are left out: the command has another result.
     """
     parser.usage = USAGE
     parser.set_defaults(program=parser.prog)
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
 
 
 def prepare(options: argparse.Namespace) -> None:
-    """Puts the options into the environment, where everything below reads them."""
+    """Puts the options into the environment, from which all other modules read them."""
     if options.sdk:
         os.environ[sdk.ENVIRONMENT_VARIABLE] = options.sdk
     if options.system:

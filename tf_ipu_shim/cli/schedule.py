@@ -13,7 +13,7 @@ add_arguments = schedule_picture.add_arguments
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the timetable, and writes the image where one is asked for."""
+    """Prints the timetable, and writes the image if one is requested."""
     try:
         timetable = PipelineTimetable(
             schedule=arguments.schedule,

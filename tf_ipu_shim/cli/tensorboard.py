@@ -25,7 +25,7 @@ _PICOSECONDS = 1e6  # in a microsecond
 
 
 def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
-    """Writes the trace of one run where TensorBoard looks for it."""
+    """Writes the trace of one run to the directory that TensorBoard searches."""
     program = parse_facts(profile)["program"]
     run = f"{datetime.datetime.now():%Y_%m_%d_%H_%M_%S_%f}_{program}".replace("/", "_")
     folder = pathlib.Path(log_dir, "plugins", "profile", run)
@@ -40,7 +40,7 @@ def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
 
 
 def _reads_trace_files() -> bool:
-    """Whether the installed profiler reads trace files; an XSpace is for all versions, where none is installed."""
+    """Whether the installed profiler reads trace files; an XSpace works with all versions, if none is installed."""
     return importlib.util.find_spec(_PROFILER) is not None and importlib.util.find_spec(_WITHOUT_TRACE_FILES) is None
 
 

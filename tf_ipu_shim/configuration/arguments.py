@@ -1,7 +1,7 @@
 """The effects of arguments of API calls: pipelines, layers, models, feeds, ops, optimizers, host calls.
 
 Each argument is a row of `arguments.csv`. The call notes an argument that changes nothing by the row's name.
-`tests/house/test_arguments.py` looks for arguments that no one reads and no one notes.
+`tests/house/test_arguments.py` looks for arguments that are neither read nor noted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Call:
     Args:
         heading: the heading of the section in the reference of options.
         page: the file in `docs/reference/options` that has the section.
-        arguments: the arguments by name. Left out are those that are the computation itself, such as a layer's size.
+        arguments: the arguments by name. Arguments of the computation itself, such as a layer's size, are left out.
     """
 
     heading: str
@@ -73,7 +73,7 @@ def effects(call: str) -> tuple[OptionEffect, ...]:
 def note_arguments(call: str, **values: Any) -> None:
     """Records arguments that change nothing, unless they have their defaults: for the memory report and the log.
 
-    Called once where a script calls, never where a program runs.
+    Called once per call in a script, never while a program runs.
 
     Args:
         call: a key of `CALLS`.

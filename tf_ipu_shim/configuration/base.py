@@ -1,7 +1,7 @@
 """The base class of `IPUConfig` and its categories: a tree of typed options.
 
 Options are the attributes a constructor creates; later the set is closed. A mistyped name or a value of the wrong
-type fails where it is written, not hours later in a run.
+type fails at its assignment, not hours later in a run.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
             self.sizes: typing.List[int] = []
 
 Annotations and docstrings of attributes are not kept at run time, so they are read from the class's source once. As in
-Graphcore's configurations, a docstring stands before its attribute. Without source (an interactive session) an option
-has the type of its default and no docstring.
+Graphcore's configurations, a docstring precedes its attribute. Without source (an interactive session) an option has
+the type of its default and no docstring.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class DeviceConnectionType(Enum):
 
 
 class MergeRemoteBuffersBehaviour(Enum):
-    """Whether remote buffers of the same shape share one: never, always, or where it saves code.
+    """Whether remote buffers of the same shape share one: never, always, or if it saves code.
 
     Source: `tensorflow.python.ipu.config`.
     """

@@ -23,7 +23,7 @@ class AttributeMetadata:
         deprecated_msg: the replacement, or None if the option is not deprecated.
         attr_type: type of the option; None for a category.
         attr_type_str: the type as text; derived from `attr_type` when not given.
-        check_type_fn: tells whether a value is of the type.
+        check_type_fn: returns whether a value is of the type.
 
     Source: `tensorflow.python.ipu.config`.
 

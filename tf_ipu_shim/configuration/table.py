@@ -78,7 +78,7 @@ class Option:
 
 
 def options_of(sdk: tuple[int, int]) -> list[Option]:
-    """The options that `IPUConfig` has in an SDK; SDKs before 2.1, which have no `IPUConfig`, get those of 2.1."""
+    """The options that `IPUConfig` has in an SDK; SDKs before 2.1 have no `IPUConfig`, and use the options of 2.1."""
     line = max(tuple(sdk), (2, 1))
     return [option for option in OPTIONS if option.since <= line <= option.until]
 

@@ -17,8 +17,8 @@ class _Category(_ConfigBase):
 class IPUConfig(_ConfigBase):
     """The configuration of the IPU system; every option has a default.
 
-    Set what you need, then call `configure_ipu_system()`. An unknown option raises ValueError and a value of the
-    wrong type TypeError, where they are written.
+    Set the options that you need, then call `configure_ipu_system()`. Assigning an unknown option raises ValueError,
+    and a value of the wrong type TypeError.
 
     Source: `tensorflow.python.ipu.config` (SDK 2.1 and newer).
 
@@ -70,7 +70,7 @@ class IPUConfig(_ConfigBase):
         system.configure_ipu_system(self, device)
 
     def _create_protobuf(self) -> Any:
-        """Returns the `IpuOptions` of all options, those of a subclass or of categories of a user's own included."""
+        """Returns the `IpuOptions` of all options, including a subclass's and those in a user's categories."""
         from tf_ipu_shim.messages import config_pb2
 
         options = config_pb2.IpuOptions()

@@ -1,7 +1,7 @@
 """Formats and checks the types of options.
 
-An option of type `int` only takes an `int`: a bool, a NumPy scalar or a subclass is an error. Lists and tuples may
-be subclasses (not in SDK 2.1), their items may not.
+An option of type `int` accepts only an `int`: a bool, a NumPy scalar or a subclass is an error. Lists and tuples may be
+subclasses (not in SDK 2.1), their items may not.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ class KeyId:
 
     Args:
         key: selects the device key that protects the stream.
-        start_id: the id of its first transfer; -1 stands for the default of the stream.
+        start_id: the id of its first transfer; -1 means the default of the stream.
 
     Source: `tensorflow.python.ipu.utils`.
     """

@@ -10,7 +10,7 @@ from tf_ipu_shim.machine.memory.description import Step
 class CollectiveBatcher:
     """Tracks which collectives of a block merge with the previous one.
 
-    Those that do not need each other's results go together, up to so many bytes as their `Computation` says.
+    Collectives that do not need each other's results are merged, up to the bytes in their `Computation`.
 
     Example:
         >>> sums, work = CollectiveBatcher(), Computation("collective", "sum", CollectiveSizes(400, 0, 1000, 2))

@@ -48,7 +48,8 @@ class SyncPoint(NamedTuple):
         schedule: the schedule of a pipeline's loop: one of `pipeline_schedule.SCHEDULES`; else empty.
         training: whether it has backward stages.
         counted: whether `times` is known; else it is a guess.
-        condition: the index of the function that says whether a loop goes on; -1 for none. If `counted`, nothing runs
+        condition: the index of the function that decides whether a loop continues; -1 for none. If `counted`, nothing
+            runs
             it: such a loop is a `Repeat` of Poplar's.
     """
 

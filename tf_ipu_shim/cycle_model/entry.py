@@ -16,8 +16,8 @@ class PipelineSlots(NamedTuple):
     Args:
         schedule: `"Grouped"` or `"Interleaved"`.
         training: whether it has backward stages.
-        cycles: the cycles of a slot: those of the busiest IPU in it.
-        lead: cycles before the first slot, in which the first elements come from the host.
+        cycles: the cycles of a slot, on its busiest IPU.
+        lead: cycles before the first slot, in which the first elements are copied from the host.
     """
 
     schedule: str
@@ -35,7 +35,7 @@ class Entry:
         kind: `"step"` is an op. `"sync"`, `"exchange"`, `"compute"`, `"host"` and `"links"` are its phases on an IPU.
             `"loop"`, `"branch"` and `"part"` contain others.
         name: the name of the op, or of the compute set or copy in full.
-        start: cycle at which it begins, in the first run of what it is in.
+        start: cycle at which it begins, in the first run of its block.
         cycles: the cycles of one run, loops with all their iterations.
         times: how often a loop runs its parts; 1 for all else.
         steps: each block that its step is in, with the step's number there; none for parts and phases.

@@ -1,6 +1,7 @@
 """Models feed copies that overlap with a loop's computation, on I/O tiles.
 
-While an iteration computes, the I/O tiles send what the one before gave, and then receive the element of the next one.
+While an iteration computes, the I/O tiles send the previous iteration's results, and then receive the next one's
+element.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HOST = "host"
 def overlaps(sync_point: SyncPoint, steps: Iterable[Step], is_alone: bool) -> bool:
     """Returns whether a loop's host copies overlap with its iterations.
 
-    That is published of programs of one IPU and of pipelines under Grouped; it takes two iterations, known to come.
+    This is published for programs of one IPU and pipelines under Grouped; at least two iterations must be certain.
 
     Source: docs/reference/facts.md, section "I/O tiles".
     """
@@ -74,7 +75,7 @@ class OverlappedTransfers:
     """Host copies of one iteration that overlap with its computation.
 
     Args:
-        loads: whether there is an iteration after it, whose elements come from the host.
+        loads: whether an iteration follows, whose elements are copied from the host.
         stores: whether there is one before it, whose results go to the host.
     """
 

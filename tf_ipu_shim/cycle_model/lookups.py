@@ -62,8 +62,8 @@ def look_up(
 ) -> tuple[int, Spread]:
     """Returns the cycles of a lookup on a tile, and the tiles of the table.
 
-    The table's rows are divided over tiles, and their columns if there are fewer rows than tiles. Each tile looks at
-    all offsets, which its workers share; those that it has are as many as for evenly distributed offsets.
+    The table's rows are divided over tiles, and their columns if there are fewer rows than tiles. Each tile reads all
+    offsets, shared by its workers; the number that it finds is as for evenly distributed offsets.
     Source: popops/DynamicSlice.cpp:4356 to 4384.
     """
     row = max(1, min(row or max(1, 128 // size), elements))

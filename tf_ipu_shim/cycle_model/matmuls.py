@@ -27,19 +27,18 @@ class MatmulPlan(NamedTuple):
 
     Args:
         split: tiles along groups, rows, columns and the axis that is summed over.
-        serial: parts of that axis that are brought to the tiles one after the other, so that less is there at a time.
+        serial: parts of that axis that are copied to the tiles one after the other, to need less memory at a time.
         accumulate: cycles to add these parts' sums up.
-        exchange: cycles to bring operands to the tiles.
-        rearrange: cycles to bring them into the order that the units want.
+        exchange: cycles to copy operands to the tiles.
+        rearrange: cycles to reorder them for the units.
         compute: cycles of the units.
-        reduce_exchange: cycles to bring partial sums together.
+        reduce_exchange: cycles to gather partial sums.
         reduce: cycles to add them up.
-        temporary_bytes: the temporary bytes on the tile with most: operands of the part in flight, partial sums, those
-            that it receives.
+        temporary_bytes: the temporary bytes on the fullest tile: operands of the part in flight, its partial sums,
+            received ones.
         operand_bytes: the bytes that the busiest tile receives of the operands, all parts together.
         received_bytes: the bytes that it receives of partial sums.
-        busy_share: what the tiles have to do on average, as a part of what the fullest has: rounding up leaves some
-            idle.
+        busy_share: the average work of the tiles, as a part of the busiest tile's: rounding up leaves some idle.
     """
 
     split: tuple[int, int, int, int]
@@ -226,7 +225,7 @@ def _temporaries(plan: MatmulPlan) -> int:
 def _in_group(inner: int, units: int, element_bytes: int) -> int:
     """Returns the adjacent elements of the summed axis: as many as the units accept, or a part.
 
-    Source: docs/reference/facts.md, section "Planning formulas": an input group divides what the units take.
+    Source: docs/reference/facts.md, section "Planning formulas": an input group divides the input size of the units.
     """
     least = max(1, LEAST_LOAD_BYTES // min(element_bytes, 4))
     wanted = min(max(inner, least), units)
@@ -342,7 +341,7 @@ class _OperandOrder(NamedTuple):
     def _other_methods(
         self, chip: ChipSpec, split: tuple[int, int, int, int], each: int, tile_rows: int, amp: int
     ) -> int:
-        """Returns the cycles of an outer product or of SLIC vertices; those of AMP if neither can compute it."""
+        """Returns the cycles of an outer product or of SLIC vertices; of AMP if neither can compute it."""
         _, _, by_column, by_inner = split
         if self.inner == 1 and self.positions == 1:
             columns = math.ceil(self.columns / by_column / chip.worker_contexts)

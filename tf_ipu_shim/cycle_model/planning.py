@@ -36,7 +36,7 @@ class MatmulOptions(NamedTuple):
 
     Args:
         partials_are_float16: whether sums of 16-bit operands are kept in 16 bits, `partialsType`.
-        proportion: part of a tile that temporaries may take, `availableMemoryProportion`.
+        proportion: part of a tile that temporaries may use, `availableMemoryProportion`.
     """
 
     partials_are_float16: bool = False

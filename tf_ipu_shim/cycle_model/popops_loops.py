@@ -31,7 +31,7 @@ class Loop(NamedTuple):
     Args:
         cycles: the cycles of an iteration, without loads, stores and the branch if `elements` is 0 or `is_single`.
         elements: the elements that an iteration computes; 0 for a 64-bit vector.
-        is_single: whether an iteration computes one element, and loads and stores come on top.
+        is_single: whether an iteration computes one element, and loads and stores are added.
         line: the line of the entry's operation in the source.
     """
 

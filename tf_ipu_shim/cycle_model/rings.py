@@ -24,7 +24,7 @@ class CollectiveCost(NamedTuple):
 
     Args:
         seconds: the seconds on every IPU at the same time, without syncs.
-        steps: exchanges that have to wait for each other, as each passes on what the last one brought.
+        steps: exchanges that must wait for each other, as each forwards the data of the last one.
     """
 
     seconds: float

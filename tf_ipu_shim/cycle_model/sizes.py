@@ -25,7 +25,7 @@ class ElementwiseSizes(NamedTuple):
         elements: the elements of the result.
         operands: number of tensors that it combines.
         operation: as PopLibs calls it, in small letters.
-        dtype: the dtype in which it computes; that of the operands for a comparison.
+        dtype: the dtype in which it computes; the operands' for a comparison.
         broadcast: elements of broadcast operands.
         form: how the smaller operand is broadcast to the other, see `vertices.elementwise`.
         row: elements of the repeated vector, or that meet the same element.
@@ -135,13 +135,13 @@ class SortSizes(NamedTuple):
 
 
 class HostSizes(NamedTuple):
-    """A copy with the host or remote memory: bytes to the IPU; negative if they come from it."""
+    """A copy with the host or remote memory: bytes to the IPU; negative if from it."""
 
     bytes: int
 
 
 class FeedSizes(NamedTuple):
-    """A feed's copy: bytes to the IPU (negative if they come from it), and the I/O tiles that hold them."""
+    """A feed's copy: bytes to the IPU (negative if from it), and the I/O tiles that hold them."""
 
     bytes: int
     tiles: int

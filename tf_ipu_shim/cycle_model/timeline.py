@@ -1,7 +1,7 @@
 """Builds a program's timeline: a tree of each IPU's work with its start times.
 
-IPUs run their own steps one after the other and meet at exchanges and in loops: the one that is there first waits. The
-mini-batches of a pipeline, which stand one after another in the program, are put into the slots of its schedule.
+IPUs run their own steps one after the other and synchronise at exchanges and in loops: the first to arrive waits. The
+mini-batches of a pipeline, which follow each other in the program, are put into the slots of its schedule.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ class _Clock:
         """Returns the cycles of all iterations; a pipeline's slot lasts as long as its busiest IPU.
 
         Grouped: an IPU does all its stages in a slot, forward and backward. Interleaved: one direction of the two in
-        a slot. Sequential: one stage of all at a time, as the program stands.
+        a slot. Sequential: one stage at a time, in the program's order.
         """
         directions = 2 if sync_point.training else 1
         if sync_point.schedule == "Grouped":

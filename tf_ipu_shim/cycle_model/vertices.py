@@ -1,7 +1,7 @@
 """Computes the cycles of one tile in a compute set, by PopLibs' published estimators.
 
-Source: PopLibs at 7eac0f2; each function names its file and line. They estimate what a simulator measures with average
-data. The six workers of a tile take turns: a tile needs six times the cycles of its busiest worker.
+Source: PopLibs at 7eac0f2; each function names its file and line. They estimate a simulator's measurements with average
+    data. The six workers of a tile take turns: a tile needs six times the cycles of its busiest worker.
 """
 
 from __future__ import annotations

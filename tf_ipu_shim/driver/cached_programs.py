@@ -226,7 +226,7 @@ def _stable_names(names: Sequence[str]) -> list[str]:
 
 
 def _number_arguments(function: function_pb2.FunctionDef) -> None:
-    """Renames a function's arguments to their index: those of loops contain function names."""
+    """Renames a function's arguments to their index: in loops their names contain function names."""
     numbered = {argument.name: f"argument_{i}" for i, argument in enumerate(function.signature.input_arg)}
     for argument in function.signature.input_arg:
         argument.name = numbered[argument.name]
@@ -240,7 +240,7 @@ def _number_arguments(function: function_pb2.FunctionDef) -> None:
 
 
 def _number_results(function: function_pb2.FunctionDef) -> None:
-    """Renames a function's results to their index: those of loops contain tensor names."""
+    """Renames a function's results to their index: in loops their names contain tensor names."""
     returned = dict(function.ret)
     function.ret.clear()
     for i, result in enumerate(function.signature.output_arg):
@@ -256,7 +256,7 @@ def _worklist(names: Mapping[str, int]) -> Iterator[str]:
 
 
 def _has_state_in_remote_buffers(request: ProgramRequest, device: IpuDevice) -> bool:
-    """Returns whether the device decides where optimizer state is, and has remote buffers for it."""
+    """Returns whether the device chooses the memory of optimizer state, and has remote buffers for it."""
     with_them, without = (
         read_storage_options(request.library, device.options, 1, has).offloaded for has in (True, False)
     )

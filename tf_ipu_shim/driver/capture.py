@@ -1,4 +1,4 @@
-"""Adds a lowered program to those that `tf-ipu fit` captures."""
+"""Adds a lowered program to the programs that `tf-ipu fit` captures."""
 
 from __future__ import annotations
 

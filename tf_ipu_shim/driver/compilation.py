@@ -62,7 +62,7 @@ def describe(
 
 
 def module_name(function: str) -> str:
-    """Returns the name that XLA gives to a function's module.
+    """Returns XLA's name for a function's module.
 
     Example:
         >>> module_name("__inference_step_12")

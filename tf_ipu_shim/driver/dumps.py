@@ -27,8 +27,8 @@ def is_requested() -> bool:
 def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDevice, details: PlanDetails) -> None:
     """Writes the requested dumps of a program that Graphcore would compile an engine for.
 
-    The schedule goes to stderr. The tensor map is the file `MODULE.tensor_map.json` of the directory, which is made;
-    one that cannot be written is a line in the log.
+    The schedule is printed to stderr. The tensor map is the file `MODULE.tensor_map.json` of the directory, which is
+    made; one that cannot be written is a line in the log.
 
     Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
     """

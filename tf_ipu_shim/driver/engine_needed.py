@@ -2,7 +2,7 @@
 
 Graphcore's compiler makes no engine for a program that only returns constants or arguments, or only computes on scalars
 element by element. The driver answers those itself. So they count as no compilation and appear in no trace. Assigning a
-variable is a result like the others; what is sent to the host or to other replicas is one too.
+variable is a result like the others; values sent to the host or to other replicas are results too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Chooses execution mode `xla` or `kernels` by estimated total time.
 
-The estimate is a sum over what the program computes (`memory_model.computations.work`), so that the same script
-always gets the same answer. The number of runs is unknown when a program is lowered. It is assumed to run for
-`HORIZON_SECONDS` in the faster mode, at least once and at most `MOST_RUNS` times. So what XLA takes to compile counts
-for more, the less there is to gain.
+The estimate is a sum over the program's computations (`memory_model.computations.work`), so that the same script always
+gets the same answer. The number of runs is unknown when a program is lowered. It is assumed to run for
+`HORIZON_SECONDS` in the faster mode, at least once and at most `MOST_RUNS` times. So XLA's compile time counts for
+more, the less there is to gain.
 
 The costs are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to measurements of
 `benchmarks/execution_ways.py` and other programs. Work that both modes have in common matters little; their differences
@@ -39,17 +39,17 @@ class Costs:
         iteration: for an iteration of a loop with feeds, in chunks if the mode has them.
         inner_iteration: for an iteration of a loop within a program.
         element: for an element that an op returns or reads.
-        wide_element: the same of ops that return many.
-        chunked_element: the same in chunks, of other ops.
+        wide_element: the same for ops that return many.
+        chunked_element: the same in chunks, for other ops.
         window: for an element that the gradient of a pooling reads.
         product: whether it is a multiplication or addition of matmuls.
-        even_product: the same of small ones that are not thin.
-        square_product: the same of these that XLA runs on all cores.
-        grouped_convolution: the same of those of groups of channels, which XLA has no library for on the CPU.
-        looped_convolution: the same of convolutions within a loop of a program.
+        even_product: the same for small ones that are not thin.
+        square_product: the same for even ones that XLA runs on all cores.
+        grouped_convolution: the same for grouped convolutions, for which XLA has no library on the CPU.
+        looped_convolution: the same for convolutions within a loop of a program.
         result: for an element that XLA's program returns, or that kernels write to a variable.
         start: once for each instruction of HLO.
-        start_alone: once for each that XLA compiles by itself, besides.
+        start_alone: added once for each that XLA compiles separately.
         start_squared: once for the square of their count in one XLA program.
     """
 

@@ -87,7 +87,7 @@ def lower_uncached(job: Job) -> tuple[Program, str]:
 def _compilation(job: Job) -> Iterator[bool]:
     """Yields whether Graphcore would compile a program: a configured device compiles equal programs once.
 
-    Programs are compared only where something is written of a compilation.
+    Programs are compared only if a compilation writes something.
     """
     device = job.device
     is_recorded = (

@@ -50,7 +50,7 @@ class PreparedProgram(NamedTuple):
     Args:
         counted: the program that Graphcore would have compiled, as XLA launches.
         runs: the program that runs: the former, or the same in mode `kernels`.
-        plan: its memory; None where no one asks for it.
+        plan: its memory; None if it is not requested.
     """
 
     counted: LoweredProgram

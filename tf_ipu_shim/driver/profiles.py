@@ -153,5 +153,5 @@ def _memoized(line_of: Callable[[str], str | None]) -> Callable[[str], str | Non
 
 
 def add_to(compilation: Any, run_log: RunLog) -> None:
-    """Tells the plugin where to log runs."""
+    """Sets the plugin's log of runs."""
     compilation.run_log, compilation.logged_runs = run_log.path.encode(), run_log.runs

@@ -28,7 +28,7 @@ def register_lowering(library: Library, device_of: Callable[[int, bool], IpuDevi
 def _without_garbage_collection() -> Iterator[None]:
     """Pauses garbage collection: lowering creates many objects that live until it ends.
 
-    Collections meanwhile would find nothing. They would take a third of the time, to walk through TensorFlow's objects.
+    Collections meanwhile would find nothing. They would use a third of the time, to walk through TensorFlow's objects.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -30,7 +30,7 @@ def find_alias_spec(fullname: str) -> ModuleSpec | None:
 
 
 class AliasLoader(Loader):
-    """Loads a module by giving out the one that exists under another name."""
+    """Loads a module by returning the one that exists under another name."""
 
     def __init__(self, target: str):
         self.target = target
@@ -65,7 +65,7 @@ class EmptyPackageLoader(Loader):
 
 
 def remove_aliases() -> None:
-    """Takes all served names out of `sys.modules` and off their parents."""
+    """Removes all served names from `sys.modules` and from their parents."""
     while served:
         name = served.pop()
         module = sys.modules.pop(name, None)

@@ -1,4 +1,4 @@
-"""Runs a callback after a module has been loaded, whatever loader loads it."""
+"""Runs a callback after any loader has loaded a module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PostImportFinder:
     """A finder that delegates to the others and calls a function after the module is loaded.
 
     Args:
-        matches: tells whether a module, by its full name, is one of them.
+        matches: returns whether a module, by its full name, is one of them.
         while_loading: makes a context in which each is executed.
     """
 

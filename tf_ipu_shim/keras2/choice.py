@@ -16,7 +16,7 @@ CHOSEN = ("1", "true", "True")  # its values that choose Keras 2
 
 
 def use_keras2() -> None:
-    """Asks TensorFlow for Keras 2, if it is there and no one has chosen."""
+    """Asks TensorFlow for Keras 2, if it is installed and neither Keras was chosen."""
     if ENVIRONMENT_VARIABLE not in os.environ and is_separate_package():
         os.environ[ENVIRONMENT_VARIABLE] = "1"
 

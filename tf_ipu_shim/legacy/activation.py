@@ -27,7 +27,7 @@ _MODULES = {
 
 
 def install() -> None:
-    """Changes the Keras packages that are loaded, and those that will be; calling it again changes nothing."""
+    """Changes the Keras packages that are loaded, now and later; calling it again changes nothing."""
     _finder.install("Keras 2.6", why="Keras has the names, methods and optimizers of 2.6 when a script imports it")
     mode.current()  # refuses an unknown value of its variable at once
     one_keras.install()

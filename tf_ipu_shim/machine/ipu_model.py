@@ -12,7 +12,7 @@ DEFAULT_VERSION = "ipu2"
 def chip_for(system_chip: ChipSpec, flags: PoplarFlags, *, version: str = "", tiles_per_ipu: int = 0) -> ChipSpec:
     """Returns the chip that programs are compiled for.
 
-    On IPUs it is the system's own, and `ipu_model` is ignored. On the IPU Model (`--use_ipu_model`) it is that of
+    On IPUs it is the system's own, and `ipu_model` is ignored. On the IPU Model (`--use_ipu_model`) it is the one of
     `ipu_model.version`. Its number of tiles is `ipu_model.tiles_per_ipu`, `--ipu_model_tiles`, or all.
 
     Source: docs/reference/facts.md, section "IPU Model".

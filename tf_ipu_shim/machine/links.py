@@ -4,7 +4,7 @@ The IPUs of a device form a ladder. Places 2k and 2k+1 are a rung, and each plac
 two below. More than 64 IPUs are several such ladders: the four IPUs of a machine reach their counterparts in the next
 ladder over its gateway.
 
-These are estimates. Bandwidths and the latency of a sync are those of Graphcore's model of a multi-IPU system. The
+These are estimates. Bandwidths and the latency of a sync are as in Graphcore's model of a multi-IPU system. The
 bandwidth of a gateway is from the data sheet; its latency is calibrated. That data is held up at a link as long as a
 sync is, is our assumption. The ring that pods can close between the ends of the ladder is not modelled.
 

@@ -35,8 +35,8 @@ def shard_order(num_ipus: int, order: str = "AUTO", *, pipelined: bool = False) 
 def ipus_of_replica(shards: int, num_ipus: int) -> int:
     """Returns the number of a device's IPUs in one replica.
 
-    A power of two of them, as devices have: a program of three shards leaves an IPU idle. As many as there are shards
-    where that divides the device, which the IPU model allows.
+    A power of two of them, as devices have: a program of three shards leaves an IPU idle. If the number of shards
+    divides the device, it is that number, which the IPU model allows.
 
     Source: docs/reference/facts.md, section "Order of shards".
 

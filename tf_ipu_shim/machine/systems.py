@@ -20,8 +20,8 @@ DEFAULT = "ipu16"
 class System:
     """A simulated server: its chips, and the list of devices that Poplar would offer on it.
 
-    Source: docs/reference/facts.md, section "Device ids"; for what is in which machine,
-    docs/reference/facts.md, section "Chips".
+    Source: docs/reference/facts.md, section "Device ids"; for the chips of machines, docs/reference/facts.md, section
+        "Chips".
 
     Example:
         >>> named("ipu16").devices_with(4)[0].id
@@ -49,7 +49,7 @@ class System:
         return (len(self.devices) + 1) // 2
 
     def devices_with(self, num_ipus: int) -> tuple[PoplarDevice, ...]:
-        """Returns the devices that hold exactly so many IPUs, in id order; none where no device does."""
+        """Returns the devices that hold exactly so many IPUs, in id order; none if no device does."""
         return tuple(device for device in self.devices if device.num_ipus == num_ipus)
 
     def device(self, device_id: int) -> PoplarDevice:
@@ -127,7 +127,7 @@ SYSTEMS: dict[str, System] = _all()
 
 
 def named(text: str) -> System:
-    """Returns the system of this name, with another chip if the name goes on `:chip=NAME`.
+    """Returns the system of this name, with another chip if the name ends in `:chip=NAME`.
 
     Example:
         >>> named("pod16:chip=bow").chip.name

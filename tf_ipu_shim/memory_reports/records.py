@@ -18,12 +18,12 @@ class IpuReport:
     """One IPU of a TensorFlow device.
 
     Args:
-        ipu: its place in the device: shards take these as `selection_order` says.
+        ipu: its place in the device: `selection_order` assigns these to shards.
         physical: its number in the system; as good as `ipu` while the device is not attached.
-        modelled: what the largest of the programs needs on it; None where no program uses it.
+        modelled: the bytes that the largest of the programs needs on it; None if no program uses it.
         program: the name of that program.
         variable_bytes: modelled bytes of all programs' variables on it, each variable once.
-        measured_live_bytes: what its arena holds now.
+        measured_live_bytes: the bytes in its arena now.
         measured_peak_bytes: the most it held at once.
     """
 

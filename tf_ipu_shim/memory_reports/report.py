@@ -69,7 +69,7 @@ class MemoryReport(ReportData):
 def memory_report() -> MemoryReport:
     """Reports on this process at present: lowered programs, arenas, host transfers, exchanges.
 
-    Once the configuration is reset, the report is still that of the last one.
+    After a reset of the configuration, the report still describes the last one.
 
     Example:
         >>> doubled = strategy.run(tf.function(lambda x: 2.0 * x), args=[tf.ones([16])])

@@ -279,7 +279,7 @@ def _format_code(plans: Sequence[IpuPlan]) -> list[str]:
 
 
 def _format_verdicts(plans: Sequence[IpuPlan]) -> list[str]:
-    """Returns the verdict on each IPU with code and library temporaries, where these are known."""
+    """Returns the verdict on each IPU with code and library temporaries, if these are known."""
     rows = [["IPU", "tensors", "library", "code", "expected", "limit", "verdict"]]
     for plan in plans:
         if plan.code:

@@ -1,6 +1,6 @@
 """Messages of Graphcore's `poplar_executable_pb2`: a compiled application.
 
-`docs/how_to/deploy/embedded_runtime.md` says what the fields mean and how they are in a file. The messages hold some of
+`docs/how_to/deploy/embedded_runtime.md` describes the fields and their encoding in a file. The messages hold some of
 TensorFlow's own, so that they are made when one is first asked for.
 """
 

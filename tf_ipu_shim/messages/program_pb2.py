@@ -1,7 +1,7 @@
 """The plugin's request to lower a program, and Python's answer with the program to run.
 
 The plugin's C++ structs are generated from this schema when it is built (`plugin.message_headers`).
-A field that one side does not know is an error, not left out.
+A field that one side does not know is an error.
 
 The messages hold some of TensorFlow's own, so that they are made when one is first asked for.
 """

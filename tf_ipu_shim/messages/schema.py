@@ -1,7 +1,7 @@
 """Creates protobuf message classes from the schemas, `*.proto`, in this folder.
 
-The messages have to work with every protobuf runtime TensorFlow brings (4.25 with 2.15, 7.x with 2.21). Code that
-`protoc` generates is tied to a runtime, and the installed package has no `protoc`. So a schema is read here, once,
+The messages have to work with every protobuf runtime that TensorFlow installs (4.25 with 2.15, 7.x with 2.21). Code
+that `protoc` generates is tied to a runtime, and the installed package has no `protoc`. So a schema is read here, once,
 into the descriptor that `protoc` would have made. It reads the part of proto3 that the schemas use: messages, enums,
 `oneof`, `repeated`, and fields of scalar, message or enum type.
 """
@@ -59,14 +59,14 @@ def getter(module: str) -> Callable[[str], Any]:
 
 
 def contents(module: str) -> dict[str, Any]:
-    """Returns what `protoc` would generate for a module `*_pb2`, from the schema of that name."""
+    """Returns the contents that `protoc` would generate for a module `*_pb2`, from the schema of that name."""
     with _loading:
         return _load(module.rpartition(".")[2].removesuffix("_pb2"))
 
 
 @functools.cache
 def _load(name: str) -> dict[str, Any]:
-    """Registers a schema, and those that it imports, and returns its classes and constants."""
+    """Registers a schema and its imports, and returns its classes and constants."""
     imported = [(file.package, enum) for file in _imports(parse(name)) for enum in file.enum_types_by_name]
     file = parse(name, [spelling for package, enum in imported for spelling in (enum, f"{package}.{enum}")])
     pool = descriptor_pool.Default()

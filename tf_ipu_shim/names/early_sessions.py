@@ -1,7 +1,7 @@
 """Rebuilds sessions created before the script first named an IPU, so that they have the IPU device.
 
-A session of TensorFlow has the devices that there are when it is made, and Graphcore's TensorFlow has an IPU from the
-start. One that has run something keeps what it has: its variables are there.
+A session of TensorFlow has the devices that exist when it is made, and Graphcore's TensorFlow has an IPU from the
+start. A session that has run something keeps its devices, because its variables are there.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def unsupported_module_reason(module: str) -> str:
 
 
 def is_module(name: str) -> bool:
-    """Returns whether a name below Graphcore's packages is a module here, also one that no list of theirs has.
+    """Returns whether a name below Graphcore's packages is a module here, also one that is in none of their lists.
 
     Example:
         >>> is_module("popdist"), is_module("tensorflow.python.ipu.config.IPUConfig")

@@ -77,7 +77,7 @@ def graphcore_name(fullname: str) -> str | None:
 def find_spec_first(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
     """Returns the spec of one of our modules under either name, or None to let Python's own finders answer.
 
-    A Graphcore wheel that really has the module wins: where Python finds a file for it, this finder stays away.
+    A Graphcore wheel that really has the module wins: if Python finds a file for it, this finder does nothing.
     """
     if fullname.partition(".")[0] in _OF_OTHERS and not is_ipu_process():
         return None
@@ -95,7 +95,7 @@ def find_spec_first(fullname: str, path: Sequence[str] | None) -> ModuleSpec | N
 
 
 def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
-    """Returns the spec of a module no one else has: one that stock TensorFlow has moved, or one to refuse by name."""
+    """Returns the spec of a module that no other package has: moved in stock TensorFlow, or refused by name."""
     if fullname == _EMPTY_PACKAGE or activation.is_empty_package(fullname):
         return ModuleSpec(fullname, aliases.EmptyPackageLoader(), is_package=True)
     if unsupported_names.is_known_module(fullname):

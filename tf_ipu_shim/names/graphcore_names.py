@@ -30,5 +30,5 @@ def modules() -> dict[str, str]:
 
 
 def attributes(module: str) -> dict[str, str]:
-    """Public names of one module -> the SDK releases that have them; empty for a module no one knows."""
+    """Public names of one module -> the SDK releases that have them; empty for an unknown module."""
     return _table().get(module, ("", {}))[1]

@@ -2,8 +2,8 @@
 
 Scripts import `horovod.tensorflow` or `tensorflow.contrib` in their first lines, and `ipu` in a later one. A stock
 script that looks whether there is such a package must not find ours. So the files that are being imported are read: if
-one of them imports a module of Graphcore's, it is a script for IPUs. So it is where another file in its folder does: a
-program's parts, and its tests, often leave `ipu` to each other.
+one of them imports a module of Graphcore's, it is a script for IPUs. It counts as one if another file in its folder
+imports `ipu`: often only some files of a program or its tests do.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Scripts of that time import `keras` or `tensorflow.keras` as they please: it was one. From TensorFlow 2.16 on `keras` is
 Keras 3, whose models run on no IPU. So in a process that uses IPUs, or in a script that is about to, the name leads to
-`tf_keras`, where `tf.keras` does so too. Not where Keras 3 is loaded already, or chosen by the user. Checked on
+`tf_keras`, if `tf.keras` does so too. It does not if Keras 3 is loaded already, or chosen by the user. Checked on
 TensorFlow 2.21.0 with tf_keras 2.21.0; TensorFlow 2.15 has Keras 2 as `keras`.
 """
 

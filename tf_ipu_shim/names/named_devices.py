@@ -80,7 +80,7 @@ def _mentions_ipu(arguments: tuple[Any, ...], lists: bool) -> bool:
 
 
 def _is_ipu_name(name: Any) -> bool:
-    """Returns whether a device's name, as a string or a `DeviceSpec`, or a type of devices is that of IPUs.
+    """Returns whether a device's name, as a string or a `DeviceSpec`, or a type of devices refers to IPUs.
 
     Example:
         >>> [_is_ipu_name(name) for name in ("/device:IPU:0", "IPU", "/job:ipu/device:CPU:0", None)]

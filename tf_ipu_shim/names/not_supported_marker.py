@@ -1,6 +1,7 @@
 """Marks functions and classes that always raise because they are not supported.
 
-The mark that a call meets is the one that `tools/generate_coverage.py` reads, so that no such name counts as emulated.
+The mark that refuses a call is also the one that `tools/generate_coverage.py` reads, so no such name counts as
+emulated.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ _MARK = "__ipu_refusal__"
 
 
 def not_supported(reason: str, error: type[NotImplementedError] = UnsupportedError) -> Callable[[_Function], _Function]:
-    """Makes every call of a function fail; of a class, where the function is its `__init__`.
+    """Makes every call of a function fail; of a class, if the function is its `__init__`.
 
     The function runs first, so that a call with wrong arguments is refused for these. The function's result is ignored.
 
     Args:
-        reason: goes on from the name: what is refused, why, and what to do instead.
-        error: where Graphcore has its own exception type for this.
+        reason: the text after the name: the refused feature, the reason, and the alternative.
+        error: Graphcore's own exception type for this, if it has one.
 
     Returns:
         A decorator.
@@ -52,7 +53,7 @@ def not_supported(reason: str, error: type[NotImplementedError] = UnsupportedErr
 def refusal_of(target: Any) -> str | None:
     """Returns why every call of a name fails; None if a call can succeed.
 
-    A class is refused, too, where all its public methods are.
+    A class is refused, too, if all its public methods are.
 
     Example:
         >>> refusal_of(len) is None

@@ -1,7 +1,8 @@
 """Runs hooks just before and after an IPU script imports TensorFlow.
 
-Most scripts import TensorFlow first, parts of it then, and `ipu` after those: `tensorflow.python.framework.ops` comes
-before it by the alphabet. What `ipu` would put back is there for them from the first line on, as under the runner.
+Most scripts import TensorFlow first, parts of it then, and `ipu` after those: `tensorflow.python.framework.ops`
+precedes it alphabetically. For them the names that `ipu` would restore exist from the first line on, as under the
+runner.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def is_known_module(fullname: str) -> bool:
 
 
 def describe_absence(fullname: str, releases: str) -> str:
-    """Returns the refusal: the requested name, where it exists, why it is not supported, the fix."""
+    """Returns the refusal: the requested name, its releases, why it is not supported, the fix."""
     reason = alternatives.reason_and_alternative(fullname)
     if reason:
         return f"Graphcore's {fullname} exists in SDK {releases} but tf_ipu_shim does not emulate it: {reason}"
@@ -98,7 +98,7 @@ def _was_loaded_since(package: str, name: str) -> bool:
 
 
 def _submodule_name(package: str, name: str, is_import_from: bool) -> types.ModuleType:
-    """Returns a module that no one has imported yet: Graphcore's packages have theirs as attributes from the start."""
+    """Returns a module that is not imported yet: Graphcore's packages have theirs as attributes from the start."""
     try:
         return importlib.import_module(f"{package}.{name}")
     except errors.MissingModuleError as error:
@@ -108,6 +108,6 @@ def _submodule_name(package: str, name: str, is_import_from: bool) -> types.Modu
 
 
 def _is_raised_inside(error: AttributeError) -> bool:
-    """Whether a module's own `__getattr__` failed while it imported something, rather than know no such name."""
+    """Whether a module's own `__getattr__` failed while it imported something, rather than lack the name."""
     inner_frame = error.__traceback__.tb_next if error.__traceback__ else None
     return inner_frame is not None and inner_frame.tb_next is not None

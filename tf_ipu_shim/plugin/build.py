@@ -1,6 +1,6 @@
 """Builds the C++ plugin against the installed TensorFlow and caches the library.
 
-    tf-ipu build      builds now instead of at first use and prints where the library is
+    tf-ipu build      builds now instead of at first use and prints the library's path
 
 A library fits only one TensorFlow build (C++ ABI). So its file name has a digest of all its inputs: TensorFlow's
 version and git version, the platform, the flags, the sources and the compiler. Python's version is not part of it: the
@@ -32,7 +32,7 @@ class TensorFlowBuild:
 
     Args:
         version: such as ``"2.15.1"``.
-        git_version: tells two builds of one version apart.
+        git_version: distinguishes two builds of one version.
         compile_flags: include path, C++ standard and ABI.
         link_flags: the libraries the plugin links to; they are in the process already when the plugin is loaded.
     """
@@ -62,7 +62,7 @@ def ensure_built(
     directory: pathlib.Path | None = None,
     tensorflow: TensorFlowBuild | None = None,
 ) -> pathlib.Path:
-    """Returns the plugin's library for the installed TensorFlow, compiling it where no intact one is in the cache.
+    """Returns the plugin's library for the installed TensorFlow, compiling it if no intact one is in the cache.
 
     Two processes that need the library at once build it once; the second waits. A cache file that is cut short or
     changed is rebuilt. If the first directory is not writable, the next is used (see `cache.cache_directories`). A copy
@@ -196,7 +196,7 @@ def _source_files(sources: Iterable[str | os.PathLike[str]] | None) -> list[path
 
 
 def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], libc: tuple[str, ...] = ()) -> str:
-    """Sixteen digits that differ where a library built from one of two inputs must not be used for the other."""
+    """Sixteen digits that differ if a library built from one of two inputs must not be used for the other."""
     # Paths are left out: environments with the same TensorFlow share one library.
     flags = [flag for flag in tensorflow.compile_flags + tensorflow.link_flags if not flag.startswith(("-I", "-L"))]
     parts = [tensorflow.git_version, *flags, platform.system(), platform.machine(), *libc]
@@ -219,7 +219,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Builds the plugin and prints where it is; returns the exit status."""
+    """Builds the plugin and prints its path; returns the exit status."""
     directory = cache.PREBUILT_DIRECTORY if arguments.into_package else None
     try:
         print(ensure_built(rebuild=arguments.rebuild or arguments.into_package, directory=directory))
@@ -230,7 +230,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Builds where `tf-ipu` is not installed, with the same options."""
+    """Builds without an installed `tf-ipu`, with the same options."""
     parser = argparse.ArgumentParser(prog="python -m tf_ipu_shim.plugin.build", description=run.__doc__)
     add_arguments(parser)
     return run(parser.parse_args(words))

@@ -1,7 +1,7 @@
 """Stores built plugin libraries: trusted directories, locking between processes, integrity checks.
 
-A library ends in a mark with the digest of what stands before it. ELF ignores bytes after its last section, and a
-file that was cut short or changed has no mark that fits. So one rename publishes library and proof together.
+A library ends in a mark with the digest of the bytes before it. ELF ignores bytes after its last section, and a file
+that was cut short or changed has no mark that fits. So one rename publishes library and proof together.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cache_directories() -> list[pathlib.Path]:
 
 
 def find_library(name: str) -> pathlib.Path | None:
-    """Returns the intact library of this file name, or None. One shipped in addition to the package comes first."""
+    """Returns the intact library of this file name, or None. One shipped in addition to the package is used first."""
     for directory in _trusted_directories():
         path = directory / name
         if is_intact(path):
@@ -78,7 +78,7 @@ def _trusted_directories() -> Iterator[pathlib.Path]:
 
 
 def is_intact(path: pathlib.Path) -> bool:
-    """Returns whether the file is there, is no one else's, and its bytes are those that were published."""
+    """Returns whether the file exists, belongs to this user, and has the published bytes."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(file, "rb") as opened:
@@ -106,8 +106,8 @@ def publish_library(library: pathlib.Path, target: pathlib.Path) -> None:
 def copy_to_cache(library: pathlib.Path) -> None:
     """Puts a copy of a library into a checkout, as Python does with bytecode: processes with another `HOME` find it.
 
-    Those of other sources for the same TensorFlow go. Nothing is kept where the checkout is another user's or cannot be
-    written, nor where `TF_IPU_SHIM_PLUGIN_CACHE_DIR` names the one place to use.
+    Libraries of other sources for the same TensorFlow are deleted. No file is kept in a checkout that is another user's
+    or read-only, or if `TF_IPU_SHIM_PLUGIN_CACHE_DIR` is set.
     """
     if library.parent in (PREBUILT_DIRECTORY, KEPT_DIRECTORY) or os.environ.get(ENVIRONMENT_VARIABLE):
         return
@@ -159,7 +159,8 @@ def first_writable_directory(directories: Iterable[pathlib.Path], subject: str =
 def scratch_path(target: pathlib.Path) -> Iterator[pathlib.Path]:
     """A directory next to `target` to build in, deleted afterwards, also when the build is interrupted.
 
-    Leftovers of a killed process are removed too: the caller holds the lock, so no one else is building this target.
+    Leftovers of a killed process are removed too: the caller holds the lock, so no other process is building this
+    target.
     """
     prefix = f".building-{target.stem}-"
     for leftover in target.parent.glob(f"{prefix}*"):

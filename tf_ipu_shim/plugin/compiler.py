@@ -1,7 +1,7 @@
 """Runs the C++ compiler: compiles the sources as translation units in parallel and links the shared library.
 
-TensorFlow's headers take seconds to read, so that a unit for each source would take several times as long. The sources
-are written for it: names that are local to a file differ from those of the other files.
+Reading TensorFlow's headers costs seconds, so a unit for each source would be several times as slow. The sources are
+written for it: names that are local to a file differ from the other files' names.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def missing_compiler_message(
 def include_directories(
     sources: Sequence[pathlib.Path], compile_flags: Sequence[str], directory: pathlib.Path
 ) -> tuple[list[pathlib.Path], list[pathlib.Path]]:
-    """Returns where the headers of sources are: their own with those written to `directory`, and the system's."""
+    """Returns the folders of the sources' headers: their own, `directory` for written ones, and the system's."""
     folders = {source.resolve().parent for source in sources}
     own = {folder.parent if folder.is_relative_to(SOURCE_DIRECTORY) else folder for folder in folders}
     # TensorFlow's headers as system headers: their warnings are none of ours.

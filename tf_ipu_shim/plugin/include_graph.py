@@ -14,7 +14,7 @@ class IncludeGraph:
     """The files below `folders` that sources include, directly or through other headers; system headers are left out.
 
     Args:
-        folders: where the compiler looks for headers.
+        folders: the compiler's search path for headers.
     """
 
     def __init__(self, folders: Sequence[pathlib.Path]) -> None:

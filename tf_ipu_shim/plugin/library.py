@@ -296,7 +296,7 @@ class Library:
         return self._c.ipu_programs_lowered(ordinal)
 
     def programs_compiled(self, ordinal: Device) -> int:
-        """Returns the number of those that needed compilation: not those that only return constants or arguments."""
+        """Returns the number of compiled programs, without programs that only return constants or arguments."""
         _check(ordinal)
         return self._c.ipu_programs_compiled(ordinal)
 
@@ -360,7 +360,7 @@ class Call:
     def stack_of(self, function: str, node: str) -> list[tuple[str, int, str]]:
         """Returns the Python frames (file, line, function) in which an op of a function was made, outermost first.
 
-        Empty where TensorFlow keeps none, as for a graph that was read from a file.
+        Empty if TensorFlow keeps none, as for a graph that was read from a file.
         """
         # PyDLL keeps the GIL: the frames are Python objects.
         ipu_stack_of = ctypes.PyDLL(self._c._name).ipu_stack_of
@@ -383,7 +383,7 @@ class Call:
 
 
 def open_library(ensure_built: Callable[..., pathlib.Path]) -> Library:
-    """Loads the library of the build cache, building it again once where the one found does not load."""
+    """Loads the library of the build cache, building it again once if the cached one does not load."""
     from tensorflow.compat.v2 import errors as errors_impl
 
     try:

@@ -68,7 +68,7 @@ def add_devices(c_library: ctypes.CDLL) -> None:
 
 
 def _patch_physical_devices(c_library: ctypes.CDLL, stock: Callable[..., None]) -> Callable[..., None]:
-    """Returns the method that looks for physical devices, which finds those that are to be listed now."""
+    """Returns the method that looks for physical devices, and finds the devices to list now."""
 
     @functools.wraps(stock)
     def method(self: Any, reinitialize: bool = False) -> None:

@@ -2,7 +2,8 @@
 
     python -m tf_ipu_shim.plugin.message_headers      prints them
 
-TensorFlow's wheels bring no `protoc`; the headers declare structs whose fields `csrc/protocol/wire.h` reads and writes.
+TensorFlow's wheels do not contain `protoc`; the headers declare structs whose fields `csrc/protocol/wire.h` reads and
+writes.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _header(includes: list[str], parts: list[str]) -> str:
 
 
 def _structs(messages: list[descriptor_pb2.DescriptorProto], package: str, structs: Mapping[str, str]) -> list[str]:
-    """Returns the structs of messages, each after those that it contains."""
+    """Returns the structs of messages, each after the structs that it contains."""
     message_of = {message.name: message for message in messages}
     done: dict[str, str] = {}
 

@@ -1,6 +1,6 @@
 """Checks a built plugin against TensorFlow's private symbols, whose sizes and layouts `csrc/tf_private` declares.
 
-The check runs in its own process: the plugin makes what it declares with the real library, and compares.
+The check runs in its own process: the plugin makes its declared objects with the real library, and compares.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class BuildProgress:
         title: the first line.
         files: how many files are compiled.
         seconds: how long the build is expected to take.
-        subject: what is built, as the last line names it.
+        subject: the built object, as the last line names it.
 
     Example:
         >>> with BuildProgress("Building the IPU plugin", files=2, seconds=1) as progress:

@@ -26,7 +26,7 @@ class Unit:
     seconds: float
 
     def add(self, source: pathlib.Path, headers: Iterable[pathlib.Path], seconds: float) -> None:
-        """Adds a source, the headers that it includes, and the seconds for what is new."""
+        """Adds a source, the headers that it includes, and the seconds for the new ones."""
         self.sources.append(source)
         self.headers.update(headers)
         self.seconds += seconds
@@ -90,7 +90,7 @@ def _available_memory() -> int:
 
 
 def divide(sources: Sequence[pathlib.Path], count: int, folders: Sequence[pathlib.Path] = ()) -> list[Unit]:
-    """Returns the sources in `count` parts that take about as long to compile; fewer if there are fewer sources.
+    """Returns the sources in `count` parts with about the same compile time; fewer if there are fewer sources.
 
     A unit reads a header once. So sources that share a slow header, found in `folders`, are in one unit.
     """

@@ -92,7 +92,7 @@ class Bridge:
         return Metadata(**fields)
 
     def build(self, call: bytes) -> OpDescription:
-        """Builds an op if no one has yet; raises TensorFlow's error if that fails. The plugin forgets it."""
+        """Builds an op if it is not built yet; raises TensorFlow's error if that fails. The plugin forgets it."""
         op, error = ctypes.c_void_p(), ctypes.c_void_p()
         self._check(self._c.tf_ipu_poplar_build(call, len(call), op, error), error)
         try:
@@ -137,7 +137,7 @@ _bridge: Bridge | None = None
 
 
 def load() -> Bridge:
-    """Returns the bridge, whose libraries are built at the first call, and shows the plugin where it is."""
+    """Returns the bridge, whose libraries are built at the first call, and passes its path to the plugin."""
     global _bridge
     with _lock:
         if _bridge is None:

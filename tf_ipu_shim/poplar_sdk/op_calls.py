@@ -12,7 +12,7 @@ class OpCall(NamedTuple):
     Args:
         target: words: IPU or IPU_MODEL, the chip's version, its tiles that compute, the program; empty for a GC200.
         gradient_size: how many of the inputs are gradients of outputs; 0 for an op that is no gradient.
-        partial_derivative: the partial derivative of a gradient that is built by itself, the index of its input.
+        partial_derivative: the index of its input, for a gradient that is built separately for each input.
         name: the name of the op, which its functions get as their debug prefix.
         inputs: described by `describe_tensor`.
     """

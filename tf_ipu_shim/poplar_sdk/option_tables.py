@@ -18,7 +18,7 @@ _ROW = re.compile(rf"\{{({_TEXT}),\s*({_TEXT}),\s*({_TEXT}|\w+)\}}")
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option of a table; `without_effect` says why it changes nothing, and is None for one that acts."""
+    """An option of a table; `without_effect` says why it has no effect, and is None if it has one."""
 
     name: str
     values: tuple[str, ...]

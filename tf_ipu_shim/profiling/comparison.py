@@ -36,8 +36,8 @@ class Change(NamedTuple):
 class Comparison(NamedTuple):
     """A program in two profiles.
 
-    Figures of categories, kinds, ops and lines are those of all IPUs together; bytes are those at the largest step of
-    each. Ops and lines that are the same have no entry; the others come by how much they changed, the most first.
+    Figures of categories, kinds, ops and lines are sums over all IPUs; bytes are counted at the largest step of each.
+    Ops and lines that are the same have no entry; the others are sorted by change, the largest first.
 
     Args:
         facts: the facts and options that differ, as text: before and after.
@@ -45,7 +45,7 @@ class Comparison(NamedTuple):
         fits: whether it does, before and after.
         ipus: bytes of each IPU.
         categories: bytes by category.
-        kinds: cycles by what is done in them.
+        kinds: cycles by kind of work.
         op_cycles: cycles by op.
         op_bytes: bytes by owner.
         line_cycles: cycles by the user's line.

@@ -1,6 +1,6 @@
 """Schedules a pipeline's stages into time slots, each slot for one mini-batch.
 
-A profile has a pipeline's loop as one mini-batch goes through it. Its stages work side by side, each on another one.
+A profile has a pipeline's loop as it processes one mini-batch. Its stages work side by side, each on another one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Schedule(NamedTuple):
     """A pipeline's loop.
 
     Args:
-        turns: what is in its mini-batch, on each IPU.
+        turns: the work of its mini-batch, on each IPU.
         between: slots from one mini-batch of a stage to the next.
         slots: how many there are.
         lead: cycles before the first slot.
@@ -68,7 +68,7 @@ class Schedule(NamedTuple):
     def delays_by_ipu(self) -> dict[int, dict[int, float]]:
         """For each row of several turns, how much later than the first of them it begins on each IPU.
 
-        An exchange ends what one IPU does for a mini-batch, and begins what another does for it.
+        An exchange ends the work of one IPU on a mini-batch, and begins another IPU's.
         """
         begins: dict[int, dict[int, float]] = {}
         for turn in self.turns:
@@ -161,7 +161,7 @@ def _schedule_sequentially(
 ) -> Iterator[ScheduledStep]:
     """Groups an IPU's rows into slots of half the busiest IPU's time for a mini-batch.
 
-    One direction may take longer than a slot, and the other less: what comes next begins where it ends. Between one
+    One direction may take longer than a slot, and the other less: the next one begins at its end. Between one
     mini-batch and the next there is time for all of it.
     """
     groups = [(slot, group) for slot, group in groups if group]
@@ -182,8 +182,8 @@ def _schedule_sequentially(
 def _start_cycles(groups: Sequence[Sequence[ProgramRow]], cycles: float) -> list[list[float]]:
     """Returns when the rows of each group begin, from the beginning of the group.
 
-    As the program stands, where all groups together take no more than these cycles; else without the times that the
-    IPU waits for others.
+    The program's own times are used if all groups together need no more than these cycles. Otherwise the waits of the
+    IPU for others are left out.
     """
     offsets = [[float(row.start - group[0].start) for row in group] for group in groups]
     if sum(map(_group_cycles, groups, offsets)) <= cycles:

@@ -39,8 +39,8 @@ class VariableRow(NamedTuple):
     Args:
         name: the name of the variable, or of the op that makes it.
         kind: one of `machine.memory.CATEGORIES`.
-        always: whether it is there at every step.
-        first: number of the liveness step at which it comes into being.
+        always: whether it is live at every step.
+        first: number of the liveness step at which it is created.
         line: the user's line; None if it is not known.
     """
 
@@ -61,7 +61,7 @@ class LivenessRow(NamedTuple):
     Args:
         step: its number, from 0 on each IPU.
         bytes: the bytes that are not always there, at this step.
-        program: the id of the `ProgramRow` of the step; -1 for what takes no cycles.
+        program: the id of the `ProgramRow` of the step; -1 if it needs no cycles.
     """
 
     ipu: int
@@ -80,12 +80,12 @@ class ProgramRow(NamedTuple):
         kind: as in `cycle_model.Entry`.
         name: the name of the op, compute set or copy.
         line: the user's line; None if it is not known.
-        start: cycle in the first run of what it is in.
+        start: cycle in the first run of its block.
         cycles: the cycles of one run, all iterations of a loop together.
         times: iterations of a loop; 1 for all else.
         exact: whether the number of iterations is known.
         temporary_bytes: the temporary bytes of the library call, over all tiles, in no other figure.
-        compute_set: the id of its compute set; -1 for what is none.
+        compute_set: the id of its compute set; -1 if it has none.
         computation: kind of computation, which `error_factors` of the file is by.
         moves: bytes of each copy between IPUs or with the host, as JSON: `[[bytes, IPU, IPU]]`, with -1 for the host;
             empty for all others. Not in files of format 1.
@@ -115,7 +115,7 @@ class ComputeSetRow(NamedTuple):
     """A compute set, which several programs may run.
 
     Args:
-        name: scope, op, and what XLA and PopLibs call it.
+        name: scope, op, and the names in XLA and PopLibs.
         runs: how often a run of the program runs it.
     """
 
@@ -132,7 +132,7 @@ class ExchangeRow(NamedTuple):
     """The bytes exchanged between two IPUs.
 
     Args:
-        bytes: the bytes of a run; those of a loop's body count once.
+        bytes: the bytes of a run; a loop's body counts once.
     """
 
     source: int

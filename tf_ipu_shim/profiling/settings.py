@@ -1,4 +1,4 @@
-"""Decides from the Poplar engine options whether programs are profiled, and where profiles are written."""
+"""Decides from the Poplar engine options whether programs are profiled, and the directory of profiles."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class ReportSettings:
     """The requested reports.
 
     Args:
-        directory: where a folder for each program is made.
-        graph: whether what the program consists of is written.
+        directory: the parent of each program's folder.
+        graph: whether the components of the program are written.
         runs: how many of them, at most.
     """
 
@@ -39,7 +39,7 @@ def is_requested(options: Mapping[str, str]) -> bool:
 def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
     """Returns the requested reports: from outside, then from engine options, unless both name the same directory.
 
-    A script that reads its own profiles finds them where it has asked for them, also when it is run for a profile.
+    A script that reads its own profiles finds them in its own directory, also when it is run for a profile.
 
     Example:
         >>> all_settings({"autoReport.all": "true"})[-1].directory
@@ -55,7 +55,7 @@ def all_settings(options: Mapping[str, str]) -> tuple[ReportSettings, ...]:
 
 
 def parse_settings(options: Mapping[str, str]) -> ReportSettings | None:
-    """Returns the settings in some engine options; None where no report is asked for.
+    """Returns the settings in some engine options; None if no report is requested.
 
     Example:
         >>> parse_settings({"autoReport.all": "true", "autoReport.outputExecutionProfile": "false"}).execution

@@ -115,13 +115,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report() -> Iterator[None]:
-    """Suggests the nearest marker for one that pytest refused."""
+    """Suggests the nearest marker after pytest refused one."""
     outcome: Any = yield
     markers.suggest_for_strict(outcome.get_result())
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips a test that is for other SDKs: names and defaults are those of the release that `ipu` was imported for."""
+    """Skips a test that is for other SDKs: names and defaults belong to the release that `ipu` was imported for."""
     for marker in item.iter_markers("ipu_sdk"):
         required = [sdk.parse(str(version)) for version in marker.args]
         if sdk.current() not in required:

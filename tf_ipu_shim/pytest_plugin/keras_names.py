@@ -19,6 +19,6 @@ def name_counts() -> dict[str, int]:
 
 
 def counts_before_test(before: dict[str, int]) -> dict[str, int]:
-    """Returns the counts at the start of a test, without those that the test has reset."""
+    """Returns the counts at the start of a test, without counts that the test has reset."""
     now = name_counts()
     return {name: count for name, count in before.items() if now.get(name, 0) >= count}

@@ -50,7 +50,7 @@ def suggest(name: str) -> str:
 
 
 def suggest_for_strict(report: pytest.CollectReport) -> None:
-    """Adds the suggestion where `--strict-markers` has refused the name already."""
+    """Adds the suggestion if `--strict-markers` has refused the name already."""
     match = _STRICT.search(str(report.longrepr)) if report.failed else None
     if match and suggest(match[1]):
         report.sections.append((f"marker {match[1]!r}", suggest(match[1]).strip()))

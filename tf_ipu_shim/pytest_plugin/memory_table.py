@@ -17,7 +17,7 @@ def fullest_ipu(devices: Iterable[Any]) -> str:
     """Returns the figures of the IPU that is fullest, as text that reports can carry between processes.
 
     Args:
-        devices: those of a memory report.
+        devices: the devices of a memory report.
     """
     planned = [(device, ipu) for device in devices for ipu in device.ipus if ipu.modelled is not None]
     if not planned:

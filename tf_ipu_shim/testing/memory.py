@@ -24,7 +24,7 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
 
     Args:
         headroom: the part of a tile's memory that is left, 0 to 1.
-        report: the report of the programs; by default that of this process.
+        report: the report of the programs; by default this process's.
 
     Raises:
         AssertionError: a program leaves less, or none has run. It names the largest owners.
@@ -63,7 +63,7 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
         limit: bytes of an IPU, at the largest step.
         ipu: its place in the TensorFlow device; each of them when not given.
         device: the number of that.
-        report: the report of the programs; by default that of this process.
+        report: the report of the programs; by default this process's.
 
     Raises:
         AssertionError: a program needs so much, or none has run there. It names the largest owners.
@@ -109,7 +109,7 @@ def assert_no_growth(
         path: the file.
         percent: how much a peak may grow.
         write: whether to write the present values to the file instead.
-        report: the report of the programs; by default that of this process.
+        report: the report of the programs; by default this process's.
 
     Raises:
         AssertionError: memory grew, the file is missing, or no program has run. The message names the allocations that

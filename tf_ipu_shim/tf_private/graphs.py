@@ -40,7 +40,7 @@ def set_attr(op: ops.Operation, name: str, value: Any) -> None:
 
 
 def clear_attr(op: ops.Operation, name: str) -> None:
-    """Takes an attribute off an op."""
+    """Removes an attribute from an op."""
     op._clear_attr(name)
 
 
@@ -50,17 +50,17 @@ def set_device(op: ops.Operation, device_name: Any) -> None:
 
 
 def add_control_input(op: ops.Operation, control_input: Any) -> None:
-    """Has an op wait for another."""
+    """Makes an op wait for another."""
     op._add_control_input(control_input)
 
 
 def add_control_inputs(op: ops.Operation, control_inputs: Any) -> None:
-    """Has an op wait for others."""
+    """Makes an op wait for others."""
     op._add_control_inputs(control_inputs)
 
 
 def replace_control_input(op: ops.Operation, old: ops.Operation, new: Any) -> None:
-    """Has an op that waits for another wait for others instead."""
+    """Replaces an op's wait for another op by waits for others."""
     controls = [control for control in op.control_inputs if control is not old]
     op._remove_all_control_inputs()
     op._add_control_inputs([*controls, *new])
@@ -92,7 +92,7 @@ def functions_by_name(graph: ops.Graph) -> Any:
 
 
 def add_function_recursive(graph: ops.Graph, function: Any) -> None:
-    """Adds a function with those that it calls."""
+    """Adds a function with the functions that it calls."""
     graph._add_function_recursive(function)
 
 
@@ -155,12 +155,12 @@ SUMMARIES_OF_VERSION_2 = ops.GraphKeys._SUMMARY_COLLECTION
 
 
 def order_side_effects(graph: func_graph.FuncGraph) -> None:
-    """Has loops in a graph order their side effects, as those in a `tf.function` do."""
+    """Makes loops in a graph order their side effects, as loops in a `tf.function` do."""
     graph._add_control_dependencies = True
 
 
 def order_side_effects_as_outer(graph: func_graph.FuncGraph) -> None:
-    """Has loops in a graph order their side effects if those in the graph around it do."""
+    """Makes loops in a graph order their side effects if loops in the graph around it do."""
     graph._add_control_dependencies = graph.outer_graph._add_control_dependencies
 
 

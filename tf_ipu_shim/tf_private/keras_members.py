@@ -130,7 +130,7 @@ def history_of(callbacks: CallbackList) -> Any:
 
 
 def add_saved_property(saver: ModelSavedModelSaver, name: str, value: Callable[[], Any]) -> None:
-    """Has a writer of SavedModels write a property more, unless it is None then."""
+    """Makes a writer of SavedModels write an additional property, unless it is None then."""
     properties = saver._python_properties_internal
 
     def with_property() -> dict[str, Any]:
@@ -171,7 +171,7 @@ def draws_random_seed(generator: Any) -> bool:
 
 
 def draw_from_global_seed(generator: Any) -> None:
-    """Has a `RandomGenerator` draw from TensorFlow's generator, which follows `tf.random.set_seed`."""
+    """Makes a `RandomGenerator` draw from TensorFlow's generator, which follows `tf.random.set_seed`."""
     generator._rng_type = generator.RNG_LEGACY_STATEFUL
 
 

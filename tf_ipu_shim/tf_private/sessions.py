@@ -26,12 +26,12 @@ def refuse_runs(a_session: session.BaseSession) -> None:
 
 
 def close_later(a_session: session.BaseSession) -> None:
-    """Closes the C session of one that refuses to run already."""
+    """Closes the C session of a session that already refuses to run."""
     pywrap_tf_session.TF_CloseSession(a_session._session)
 
 
 def restart(a_session: session.BaseSession) -> None:
-    """Gives a session a new C session, which finds the devices that there are now."""
+    """Replaces a session's C session by a new one, which finds the current devices."""
     stale = a_session._session
     session.BaseSession.__init__(a_session, "", a_session._graph, a_session._config)
     pywrap_tf_session.TF_CloseSession(stale)
@@ -44,7 +44,7 @@ def before_preparing(a_session: session.BaseSession, first: Callable[[], None]) 
 
 
 def as_stock(a_session: session.BaseSession) -> None:
-    """Has a session prepare its runs as TensorFlow has it."""
+    """Makes a session prepare its runs as in TensorFlow."""
     vars(a_session).pop("_extend_graph", None)
 
 

@@ -22,5 +22,5 @@ from tensorflow.python.util import (
 
 
 def is_ref_dtype(dtype: dtypes.DType) -> Any:
-    """Returns whether a dtype is that of a reference."""
+    """Returns whether a dtype is a reference's."""
     return getattr(dtype, "_is_ref_dtype", False)

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser, top: int | None = None, liste
 
 
 def apply(arguments: argparse.Namespace) -> None:
-    """Puts `--bytes` into the environment, where messages of this process read it."""
+    """Puts `--bytes` into the environment, from which messages of this process read it."""
     if arguments.exact_bytes:
         os.environ[byte_text.ENVIRONMENT_VARIABLE] = "1"
 

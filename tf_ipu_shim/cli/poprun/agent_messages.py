@@ -15,7 +15,7 @@ class Greeting:
 
     Args:
         version: the version of the package.
-        address: `host:port` where the instance can listen.
+        address: `host:port` that the instance can listen on.
         first_device: the index of the first instance's device there, among devices of an instance's size; None if too
             few.
     """
@@ -32,7 +32,7 @@ class Order:
     Args:
         command: the words of the program.
         environment: variables that are set in addition to the host's own.
-        directory: where the program runs.
+        directory: the program's working directory.
     """
 
     command: Sequence[str]

@@ -31,7 +31,7 @@ class Output:
     Args:
         is_shown: whether they are printed.
         tag: a prefix of each line, in which `{}` is replaced by the stream's name; empty for none.
-        log_file: where they are written, besides; None for nowhere.
+        log_file: a file that they are also written to; None for none.
         hidden: a pattern of lines that are left out.
     """
 

@@ -57,8 +57,8 @@ class _Place:
 
     Args:
         remote: the agent of another host; None on this one.
-        address: where it listens.
-        local_index: its number among those of its host.
+        address: its listening address.
+        local_index: its index on its host.
         first_device: the index of the device of that host's first instance, among devices of an instance's size.
     """
 

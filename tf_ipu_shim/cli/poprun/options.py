@@ -212,7 +212,7 @@ def is_passed_on(name: str) -> bool:
 def instance_environment(
     arguments: argparse.Namespace, environment: Mapping[str, str], first_device: int
 ) -> dict[str, str]:
-    """Returns the variables that the instances of a host have in common, besides those of the host.
+    """Returns the variables that the instances of a host have in common, besides the host's.
 
     Args:
         first_device: the index of the device of the host's first instance, among devices of an instance's size.

@@ -31,7 +31,7 @@ def end_with_parent() -> Callable[[], None]:
 
 
 def terminate(processes: Sequence[subprocess.Popen[str]], seconds: float = GRACE_SECONDS) -> None:
-    """Ends processes and their descendants: by SIGTERM, and by SIGKILL those that live `seconds` later."""
+    """Ends processes and their descendants: by SIGTERM, and by SIGKILL if they live `seconds` later."""
     running = [process for process in processes if process.poll() is None]
     started = [child for process in running for child in _descendants(process.pid)]
     for process in running:

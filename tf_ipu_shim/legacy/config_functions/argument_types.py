@@ -22,7 +22,7 @@ _PLAIN: dict[str, type] = {
 
 
 def check(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuses arguments of another type than the function declares. Those that can be of several kinds it checks
+    """Refuses arguments of another type than the function declares. It checks arguments of several possible kinds
     itself.
 
     Example:

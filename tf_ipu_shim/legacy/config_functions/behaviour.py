@@ -93,7 +93,7 @@ def set_norm_options(
 def set_floating_point_behaviour_options(
     opts: Any, inv: bool = True, div0: bool = True, oflo: bool = True, esr: bool = True, nanoo: bool = True
 ) -> Any:
-    """Says where the device stops, and how it rounds; see `IPUConfig.floating_point_behaviour`.
+    """Sets at which errors the device stops, and how it rounds; see `IPUConfig.floating_point_behaviour`.
 
     Args:
         opts: an `IpuOptions`; it is changed.
@@ -101,7 +101,7 @@ def set_floating_point_behaviour_options(
         div0: stop at a division by zero.
         oflo: stop at an overflow.
         esr: round float16 results stochastically.
-        nanoo: a float16 overflow gives NaN.
+        nanoo: a float16 overflow becomes NaN.
 
     Returns:
         `opts`.
@@ -150,7 +150,7 @@ def set_io_tile_options(
         opts: an `IpuOptions`; it is changed.
         num_io_tiles: how many tiles.
         place_ops_on_io_tiles: put transfer operations on them; None leaves it unchanged.
-        io_tile_available_memory_proportion: share of their memory that data may take.
+        io_tile_available_memory_proportion: share of their memory that data may use.
 
     Returns:
         `opts`.

@@ -70,7 +70,7 @@ def create_ipu_config(
         max_scheduler_lookahead_depth: how far the look-ahead scheduler searches.
         max_scheduler_search_space_size: how widely it searches.
         prefetch_data_streams: fetch data from the host while the device computes.
-        selection_order: order in which shards take IPUs.
+        selection_order: order in which shards use IPUs.
         enable_experimental_remote_buffer_embedding: keep host embeddings in remote buffers.
         disable_graph_convolution_caching: do not let equal convolutions share code (SDK 1.4 and older).
         retain_control_dependencies: refused, as in SDK 1.4.

@@ -59,8 +59,8 @@ def set_convolution_options(opts: Any, convolution_options: _Options | None = No
 def set_matmul_options(opts: Any, matmul_options: _Options | None = None, clear_pass_type: bool = False) -> Any:
     """Sets options of PopLibs matmuls, such as `availableMemoryProportion`.
 
-    Arguments, result, exceptions and source as for `set_compilation_options`; with `clear_pass_type`, PopLibs does not
-    know whether a matmul belongs to the forward or the backward pass.
+    Arguments, result, exceptions and source as for `set_compilation_options`; with `clear_pass_type`, PopLibs is not
+    told whether a matmul belongs to the forward or the backward pass.
     """
     _append(opts.matmul_options, matmul_options, "matmul_options")
     opts.clear_matmul_pass_type = clear_pass_type

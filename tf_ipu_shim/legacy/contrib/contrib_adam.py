@@ -16,7 +16,7 @@ class _Rows(NamedTuple):
     """Gradients of some rows of a variable, as a whole one's. XLA has no kernel for updates of rows.
 
     Args:
-        gradient: zero if there is none; a row that is there twice is added up.
+        gradient: zero if there is none; repeated rows are added up.
         is_present: which rows have one, as numbers do.
     """
 
@@ -86,7 +86,7 @@ class LazyAdamOptimizer(_Adam):
 class NadamOptimizer(_Adam):
     """Adam with Nesterov's momentum (Dozat, "Incorporating Nesterov Momentum into Adam", 2015).
 
-    An update takes `beta1 * m + (1 - beta1) * g` for the moment, with `m` as the gradient `g` has made it. Moments of
+    An update uses `beta1 * m + (1 - beta1) * g` as the moment, with `m` already updated by the gradient `g`. Moments of
     rows without a gradient decay, and the rows stay.
 
     Args: as for `tf.compat.v1.train.AdamOptimizer`.

@@ -18,7 +18,7 @@ _SMALL = 1e-12
 class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
     """An LSTM whose gates, candidate and state are normalised (Ba et al., "Layer Normalization", 2016).
 
-    Dropout is on what is added to the state (Semeniuta et al., "Recurrent Dropout without Memory Loss", 2016).
+    Dropout applies to the addition to the state (Semeniuta et al., "Recurrent Dropout without Memory Loss", 2016).
 
     Args:
         num_units: the size of the state and the output.
@@ -26,11 +26,11 @@ class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
         input_size: does nothing, as in TensorFlow 1.15.
         activation: the activation of the candidate and of the state.
         layer_norm: whether to use layer normalisation; otherwise there is a bias.
-        norm_gain: what the scales of the norms begin with.
-        norm_shift: what their offsets begin with.
+        norm_gain: the initial scales of the norms.
+        norm_shift: their initial offsets.
         dropout_keep_prob: the part of the candidate that is kept, a number or a tensor; 1 for no dropout.
         dropout_prob_seed: the seed of the dropout.
-        reuse: whether the variables are there already.
+        reuse: whether the variables exist already.
 
     Source: `tensorflow.contrib.rnn.python.ops.rnn_cell.LayerNormBasicLSTMCell`.
 

@@ -16,11 +16,11 @@ class LARSOptimizer(v1.train.Optimizer):  # type: ignore[misc]
     """Momentum with a rate for each layer (You et al., "Large Batch Training of Convolutional Networks", 2017).
 
     A layer's rate is `learning_rate * eeta * |w| / (|g| + weight_decay * |w| + epsilon)`. Its gradient grows by
-    `weight_decay * w`. Where a norm is zero the rate is `learning_rate`. If only rows of a variable have a gradient,
+    `weight_decay * w`. If a norm is zero, the rate is `learning_rate`. If only rows of a variable have a gradient,
     these have plain momentum, at `learning_rate`.
 
     Args:
-        learning_rate: the learning rate of the layers in `skip_list`, and what the other's are multiplied with.
+        learning_rate: the learning rate of the layers in `skip_list`, and the factor of the other layers' rates.
         momentum: the momentum of the updates.
         weight_decay: the weight decay of the weights.
         eeta: the trust coefficient (spelt as TensorFlow 1.15 does).

@@ -1,4 +1,4 @@
-"""Metrics of `tensorflow.contrib.metrics`: those of `tf.metrics`, with predictions before labels."""
+"""Metrics of `tensorflow.contrib.metrics`: as in `tf.metrics`, with predictions before labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | Non
     Args:
         predictions: predictions of any shape; bool, integers or strings.
         labels: labels of the same shape and type.
-        weights: the weight of each element; all count the same where left out.
+        weights: the weight of each element; all count the same by default.
         name: the name of the op.
 
     Raises:

@@ -93,7 +93,7 @@ def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", 
 
 
 def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: str | None = None) -> Any:
-    """Places of strings in a list. Its table is one of those that `tf.compat.v1.tables_initializer` fills.
+    """Places of strings in a list. `tf.compat.v1.tables_initializer` fills its table.
 
     Args:
         tensor: strings.
@@ -112,7 +112,7 @@ def string_to_index(tensor: Any, mapping: Any, default_value: int = -1, name: st
 
 
 def index_to_string(tensor: Any, mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:
-    """Strings at places in a list. Its table is one of those that `tf.compat.v1.tables_initializer` fills.
+    """Strings at places in a list. `tf.compat.v1.tables_initializer` fills its table.
 
     Args:
         tensor: places, as `tf.int64`.

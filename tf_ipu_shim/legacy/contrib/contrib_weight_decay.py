@@ -17,7 +17,7 @@ class DecoupledWeightDecayExtension:
     that has an optimizer as its second base has that optimizer's arguments besides.
 
     Args:
-        weight_decay: what part of a weight is taken off, a number or a tensor.
+        weight_decay: the part of a weight that is subtracted, a number or a tensor.
         **kwargs: the optimizer's.
 
     Source: `tensorflow.contrib.opt.python.training.weight_decay_optimizers.DecoupledWeightDecayExtension`.
@@ -38,7 +38,7 @@ class DecoupledWeightDecayExtension:
         """Returns the optimizer's `minimize`.
 
         Args:
-            loss: what is made smaller.
+            loss: the loss to minimise.
             *args: as the optimizer has them.
             decay_var_list: variables that decay; all without it.
             **kwargs: as the optimizer has them.
@@ -55,7 +55,7 @@ class DecoupledWeightDecayExtension:
             grads_and_vars: gradients, each with its variable.
             global_step: a variable that counts the updates.
             name: the name of the operation.
-            decay_var_list: variables that decay; without it those that `minimize` was told, else all.
+            decay_var_list: variables that decay; by default the variables passed to `minimize`, else all.
         """
         if decay_var_list:
             self._decay_var_list = list(decay_var_list)
@@ -65,7 +65,7 @@ class DecoupledWeightDecayExtension:
         return self._decay_var_list is None or any(var is decaying for decaying in self._decay_var_list)
 
     def _decayed(self, var: Any, grad: Any) -> list[Any]:
-        """The ops that an update of a whole variable waits for; the gradient is that of the weight before it decays."""
+        """The ops that an update of a whole variable waits for; the gradient is computed before the weight decays."""
         if not self._decays(var):
             return []
         with v1.control_dependencies([grad]):
@@ -103,7 +103,7 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, v1.train.AdamOptimizer):  # 
     """Adam with decoupled weight decay.
 
     Args:
-        weight_decay: what part of a weight is taken off with each update.
+        weight_decay: the part of a weight that each update subtracts.
         learning_rate: the learning rate of Adam, as all that follow.
         beta1: decay of the means of gradients.
         beta2: decay of the means of their squares.
@@ -143,7 +143,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, v1.train.MomentumOptimiz
     """Momentum with decoupled weight decay.
 
     Args:
-        weight_decay: what part of a weight is taken off with each update.
+        weight_decay: the part of a weight that each update subtracts.
         learning_rate: the learning rate of the optimizer, as all that follow.
         momentum: the momentum of the updates.
         use_locking: the `use_locking` of the updates.
@@ -177,7 +177,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, v1.train.MomentumOptimiz
 
 
 def extend_with_decoupled_weight_decay(base_optimizer: Any) -> Any:
-    """Returns a class of optimizers that decay weights, made of one that does not.
+    """Derives a class of optimizers that decay weights from one that does not.
 
     Args:
         base_optimizer: a class of `tf.compat.v1.train`.

@@ -44,8 +44,8 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
     Args:
         model_fn: the model function.
-        model_dir: where checkpoints and summaries are.
-        config: a `RunConfig` of `ipu_run_config`; its defaults where left out.
+        model_dir: the directory of checkpoints and summaries.
+        config: a `RunConfig` of `ipu_run_config`; default values if omitted.
         params: the parameters for the model function and the input function.
         warm_start_from: a checkpoint, or a `tf.estimator.WarmStartSettings`.
         train_batch_size: the batch size of all replicas together; each is given its share as
@@ -146,9 +146,9 @@ class IPUEstimatorBase(stock.EstimatorV2):
 
         Args:
             input_fn: returns a `tf.data.Dataset` of features, or of (features, labels).
-            steps: how many; a multiple of `iterations_per_loop`. Until the dataset ends, where left out.
+            steps: how many; a multiple of `iterations_per_loop`. Until the dataset ends, by default.
             hooks: session hooks.
-            checkpoint_path: the checkpoint to load; the newest where left out.
+            checkpoint_path: the checkpoint to load; by default the newest.
             name: the name of the evaluation, if there are several.
 
         Returns:
@@ -178,8 +178,8 @@ class IPUEstimatorBase(stock.EstimatorV2):
             input_fn: returns a `tf.data.Dataset` of features; labels are left out.
             predict_keys: selects entries of a dictionary of predictions.
             hooks: session hooks.
-            checkpoint_path: the checkpoint to load; the newest where left out.
-            yield_single_examples: whether to yield each example by itself, or batches.
+            checkpoint_path: the checkpoint to load; by default the newest.
+            yield_single_examples: whether to yield single examples, or batches.
             num_predictions: how many to yield at most.
 
         Returns:
@@ -197,7 +197,7 @@ class IPUEstimatorBase(stock.EstimatorV2):
                     return
 
     def _predicted(self, input_fn: Any, keys: Any, hooks: Any, checkpoint_path: Any) -> Any:
-        """Yields the batches of predictions of each loop, and of one that the dataset's end has cut short."""
+        """Yields the batches of predictions of each loop, also of a loop cut short by the dataset's end."""
         self._prediction_feeds = None
         for sent in super().predict(input_fn, keys, hooks, checkpoint_path, yield_single_examples=False):
             yield from self._batches(sent)

@@ -23,8 +23,8 @@ class IPUEstimator(IPUEstimatorBase):
 
     Args:
         model_fn: returns an `EstimatorSpec` or `IPUEstimatorSpec`, as for `tf.estimator`. It does not count steps.
-        model_dir: where checkpoints and summaries are.
-        config: a `RunConfig` of `ipu_run_config`; its defaults where left out.
+        model_dir: the directory of checkpoints and summaries.
+        config: a `RunConfig` of `ipu_run_config`; default values if omitted.
         params: the parameters for the model function and the input function.
         warm_start_from: a checkpoint, or a `tf.estimator.WarmStartSettings`.
         train_batch_size: the batch size of all replicas together; each is given its share as

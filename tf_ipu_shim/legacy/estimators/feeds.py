@@ -18,7 +18,7 @@ class Feeds(session_run_hook.SessionRunHook):
     """An infeed for a dataset and an outfeed for the program's results; a hook of the session.
 
     Args:
-        dataset: what `input_fn` returned.
+        dataset: the result of `input_fn`.
         config: the configuration of the estimator.
 
     Raises:
@@ -60,9 +60,9 @@ class EvaluationFeeds(Feeds):
     """Feeds whose metrics include the results that a loop sent before the dataset's end cut it short.
 
     Attributes:
-        sent: what a loop sends, as the metrics take it.
+        sent: the values that a loop sends, in the metrics' form.
         metrics: the metrics by name, pairs of a value and an update; TensorFlow's estimator puts the loss among them.
-        counted_on_ipu: updates that need nothing of what was sent.
+        counted_on_ipu: updates that need no sent values.
     """
 
     sent: Any = None
@@ -88,7 +88,7 @@ class PredictionFeeds(Feeds):
     """Feeds that keep the results that a loop sent before the dataset's end cut it short.
 
     Attributes:
-        rest: these predictions, as a dequeue gives them; None if nothing is left.
+        rest: these predictions, as dequeued; None if nothing is left.
     """
 
     rest: Any = None

@@ -30,12 +30,12 @@ class ModelLoop:
     Args:
         name: the name of the program.
         model: the model function.
-        step: what to make of its spec in each iteration.
-        feeds: where the elements come from, and where results go.
+        step: a function of its spec for each iteration.
+        feeds: the source of elements, and the destination of results.
         config: how many iterations, on which device.
 
     Attributes:
-        spec: what the model function returned.
+        spec: the result of the model function.
         program: the operation that runs the loop.
         reduces_over_replicas: whether replicas exchange anything in it.
         loss_is_divided: whether its optimizer has divided the loss by the number of workers.

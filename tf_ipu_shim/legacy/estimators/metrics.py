@@ -17,7 +17,7 @@ _OF_MEANS = {"total", "count"}
 
 
 def updates(eval_metric_ops: Mapping[str, Any]) -> dict[str, Any]:
-    """The updates of metrics on the IPU, by name: tensors or operations; called where the model function was."""
+    """The updates of metrics on the IPU, by name: tensors or operations; called in the model function's graph."""
     return {
         name: metric[1] if isinstance(metric, tuple) else control_flow_ops.group(*metric.updates)
         for name, metric in eval_metric_ops.items()

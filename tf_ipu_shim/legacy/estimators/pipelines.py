@@ -42,12 +42,12 @@ class IPUPipelineEstimatorSpec(_Fields):
 
     Args:
         mode: a `tf.estimator.ModeKeys`.
-        computational_stages: functions; the first takes the features and labels, each other what the one before it
-            returns. The last returns the loss when training, the arguments of `eval_metrics_fn` when evaluating, and
-            a tensor or dictionary of predictions when predicting.
+        computational_stages: functions; the first receives the features and labels, the others the previous stage's
+            results. The last returns the loss when training, the arguments of `eval_metrics_fn` when evaluating, and a
+            tensor or dictionary of predictions when predicting.
         gradient_accumulation_count: mini-batches of an update.
         eval_metrics_fn: runs on the host and returns metrics by name, one of them `loss`.
-        optimizer_function: takes what the last stage returns, gives an `OptimizerFunctionOutput`.
+        optimizer_function: accepts the last stage's results, returns an `OptimizerFunctionOutput`.
         device_mapping: the IPU of each stage.
         loss_accumulator_dtype: recorded: losses are sent one by one and averaged on the host in float32.
         training_hooks: session hooks for training.
@@ -61,8 +61,8 @@ class IPUPipelineEstimatorSpec(_Fields):
 
     Raises:
         TypeError: an argument is none of the pipeline's either, or the count is not an integer.
-        ValueError: what the mode needs is missing, `accumulate_outfeed` is given, or updates are to be counted under
-            SDK 2.1 or later.
+        ValueError: an argument that the mode needs is missing, `accumulate_outfeed` is given, or updates are to be
+            counted under SDK 2.1 or later.
 
     Source: `tensorflow.python.ipu.ipu_pipeline_estimator.IPUPipelineEstimatorSpec`.
 
@@ -172,9 +172,9 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     `count_gradient_accumulation_as_iterations`.
 
     Args:
-        model_fn: takes `mode`, and `params` and `config` if it wants them; returns an `IPUPipelineEstimatorSpec`.
-        model_dir: where checkpoints and summaries are.
-        config: a `RunConfig` of `ipu_run_config`; its defaults where left out.
+        model_fn: accepts `mode`, and `params` and `config` if it wants them; returns an `IPUPipelineEstimatorSpec`.
+        model_dir: the directory of checkpoints and summaries.
+        config: a `RunConfig` of `ipu_run_config`; default values if omitted.
         params: the parameters for the model function and the input function.
         warm_start_from: a checkpoint, or a `tf.estimator.WarmStartSettings`.
 

@@ -30,13 +30,13 @@ class IPURunConfig(_Fields):
 
     Args:
         iterations_per_loop: steps that a program runs before it returns to Python; hooks see no others.
-        ipu_options: an `IPUConfig`, which the estimator applies; one IPU where left out. What `create_ipu_config` of
-            SDK 2.3 and older gives is taken too, unless a newer SDK is named.
+        ipu_options: an `IPUConfig`, which the estimator applies; by default one IPU. The result of `create_ipu_config`
+            of SDK 2.3 and older is accepted too, unless a newer SDK is named.
         num_replicas: how often the model runs side by side.
         num_shards: IPUs of each replica, wherever the model has its ops.
         ordinal: the ordinal of the TensorFlow device.
-        prefetch_depth: elements that the infeed has ready; the SDK's default where left out.
-        **kwargs: arguments of older SDKs: `compile_summary` (has what was compiled and run in a summary),
+        prefetch_depth: elements that the infeed has ready; by default the SDK's.
+        **kwargs: arguments of older SDKs: `compile_summary` (writes compilations and runs to a summary),
             `autosharding`.
 
     Attributes:
@@ -151,7 +151,7 @@ class RunConfig(run_config.RunConfig):
     """A `tf.estimator.RunConfig` with options for IPUs.
 
     Args:
-        ipu_run_config: an `IPURunConfig`; its defaults where left out.
+        ipu_run_config: an `IPURunConfig`; default values if omitted.
         master: the session's target, for a job of several workers.
         **kwargs: keyword arguments of `tf.estimator.RunConfig`.
 

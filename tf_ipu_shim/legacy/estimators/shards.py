@@ -16,7 +16,7 @@ _EVERY = -1  # a stage on all IPUs
 
 
 def show(shards: int) -> None:
-    """Has a program that is traced show that a replica has so many IPUs; otherwise those of its ops are counted."""
+    """Marks a traced program with the IPUs of a replica; otherwise the IPUs of its ops are counted."""
     if shards > 1:
         with scopes.ipu_shard(shards - 1):
             constant_op.constant(0, name="last_shard")  # nothing needs it: the lowering looks at its mark

@@ -67,7 +67,7 @@ class StepRestorer(session_run_hook.SessionRunHook):
 
 
 class RestCounter(session_run_hook.SessionRunHook):
-    """Counts the steps of a loop that the dataset's end has cut short: only those that the program completed.
+    """Counts the steps of a loop cut short by the dataset's end: only steps that the program completed.
 
     Before any other hook looks at the step as training ends, the one that writes the last checkpoint above all.
 

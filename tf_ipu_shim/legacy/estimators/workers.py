@@ -30,7 +30,7 @@ _STEPS_BETWEEN_CHECKPOINTS = 1000
 
 @contextlib.contextmanager
 def graph_of(strategy: Any) -> Iterator[Any]:
-    """Returns a new graph in a strategy's scope, where optimizers of TensorFlow 1 divide the loss by the number of
+    """Returns a new graph in a strategy's scope, in which TensorFlow 1 optimizers divide the loss by the number of
     workers.
     """
     with ops.Graph().as_default() as graph, strategy.scope(), tf_distribute.loss_scaled_for_estimator(strategy):
@@ -58,7 +58,7 @@ def _job(strategy: Any) -> Any:
 
 @contextlib.contextmanager
 def own_variables(strategy: Any) -> Iterator[None]:
-    """Has variables made that each worker has for itself, on its host."""
+    """Makes variables local to each worker, on its host."""
     with tf_graphs.no_variable_creators(ops.get_default_graph()), ops.device(strategy.extended.worker_devices[0]):
         yield
 
@@ -127,7 +127,7 @@ def saving_hooks(config: Any, scaffold: Any) -> list[Any]:
 
 
 class SavesAlong(basic_session_run_hooks.CheckpointSaverHook):
-    """Takes part in the checkpoints of the first worker, on another, which keeps none.
+    """Joins the first worker's checkpoints on another worker, which saves none.
 
     Args:
         save_steps: steps between two, as on the first.

@@ -39,13 +39,13 @@ _EXPERIMENTAL = "mixed_precision.experimental"
 
 
 def root_loaded(module: Any) -> None:
-    """Gives Keras' own package the packages that it loaded then, such as `keras.engine`."""
+    """Adds to Keras' own package the packages that it loaded then, such as `keras.engine`."""
     if module.__name__ in _ROOTS and "__getattr__" not in vars(module):
         patches.replace(module, "__getattr__", lambda _: _package, why="packages that it loads no more")
 
 
 def loaded(name: str, module: Any) -> None:
-    """Has a module of `PUBLIC` or `SPLIT` that has been loaded look for names that it lacks."""
+    """Makes a loaded module of `PUBLIC` or `SPLIT` look for names that it lacks."""
     if "__getattr__" in vars(module):
         return
     if name in PUBLIC:

@@ -67,7 +67,7 @@ def _make_policy(name: str, loss_scale: Any = "auto") -> Any:
 
     Args:
         name: such as `"mixed_float16"`.
-        loss_scale: `"auto"`, or what the policy does anyway.
+        loss_scale: `"auto"`, or the policy's own behaviour.
 
     Raises:
         UnsupportedError: the loss is to be scaled in another way.
@@ -132,7 +132,7 @@ def get_layer_policy(layer: Any) -> Any:
 
 
 def _make_loss_scale_optimizer(optimizer: Any, loss_scale: Any) -> Any:
-    """Returns an optimizer whose gradients are those of a larger loss, so that fewer of them are zero in float16.
+    """Returns an optimizer that scales the loss, so that fewer gradients are zero in float16.
 
     Args:
         optimizer: a Keras optimizer.
@@ -150,7 +150,7 @@ def _make_loss_scale_optimizer(optimizer: Any, loss_scale: Any) -> Any:
 
 
 def _scaling(loss_scale: Any) -> dict[str, Any]:
-    """Returns how an optimizer of today is told it.
+    """Returns the setting for a current optimizer.
 
     Raises:
         UnsupportedError: it cannot be.

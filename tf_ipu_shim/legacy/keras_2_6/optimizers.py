@@ -1,6 +1,6 @@
 """Makes `tf.keras.optimizers` the OptimizerV2 classes that scripts of Keras 2.6 expect.
 
-In TensorFlow 2.6 `tf.keras.optimizers.Optimizer`, `SGD`, `Adam` and so on are what later versions call `legacy`.
+In TensorFlow 2.6 `tf.keras.optimizers.Optimizer`, `SGD`, `Adam` and so on are the later versions' `legacy` ones.
 Scripts subclass and wrap them, look for their slots and ask for `_resource_apply_dense`; the classes that have taken
 their names have none of that. So in a process that uses `ipu` the public names mean the `legacy` classes again, the
 names of optimizers in `compile` too. The later classes stay in `tf.keras.optimizers.experimental`, and optimizers that

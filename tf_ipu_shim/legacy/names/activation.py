@@ -18,14 +18,14 @@ HALF_NORM_CAST = mode.HALF_NORM_CAST
 
 
 def find(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """Returns the spec of a module that no one has under this name today, or None."""
+    """Returns the spec of a module that no package has under this name today, or None."""
     from tf_ipu_shim.legacy.names import module_finder
 
     return module_finder.find(fullname, is_for_ipus)
 
 
 def find_below_alias(fullname: str, is_for_ipus: Callable[[], bool]) -> ModuleSpec | None:
-    """Works like `find`, for a module of a package that is there under a further name."""
+    """Works like `find`, for a module of a package that exists under a further name."""
     from tf_ipu_shim.legacy.names import module_finder
 
     return module_finder.find_moved(fullname) or module_finder.find_in_contrib(fullname, is_for_ipus)

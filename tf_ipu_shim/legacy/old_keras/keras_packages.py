@@ -1,7 +1,7 @@
 """Subclasses the Keras model of each installed Keras 2 with the `ipu.keras` models of SDK 1.2 to 2.1.
 
-`tf.keras` is `keras` or `tf_keras`; TensorFlow has an older copy as `tensorflow.python.keras`. Layers of one do not go
-into models of another.
+`tf.keras` is `keras` or `tf_keras`; TensorFlow has an older copy as `tensorflow.python.keras`. A model of one package
+cannot contain layers of another.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tf_ipu_shim import keras2
 
 
 def root_of_parts(parts: Any) -> str:
-    """Returns the root of the Keras package that layers or Keras tensors come from.
+    """Returns the root of the Keras package of layers or Keras tensors.
 
     Example:
         >>> root_of_parts([tf.keras.layers.Dense(4)]) == keras2.root()

@@ -14,9 +14,9 @@ from tf_ipu_shim.tf_private import variables as tf_variables
 
 
 def bring_to_ipu(model: Any) -> None:
-    """Gives variables that were made outside the scope which this is called in their memory on its device.
+    """Allocates variables made outside the current scope on this scope's device.
 
-    The variables stay the objects that layers, optimizers and checkpoints know.
+    Layers, optimizers and checkpoints keep the same variable objects.
     """
     for variable in _variables(model):
         if tf.executing_eagerly() and tf_variables.strategy_of(variable, variable) is None:

@@ -59,7 +59,7 @@ def chosen_count(name: str, given_count: Any, older: Mapping[str, Any]) -> int:
 
 
 def remember(model: Any, **values: Any) -> None:
-    """Gives a model attributes that are no part of its layers: Keras would track lists among them."""
+    """Sets attributes of a model that are not part of its layers: Keras would track lists among them."""
     for name, value in values.items():
         object.__setattr__(model, name, value)
 

@@ -76,7 +76,7 @@ class OldModel(PipelinedExtension):
 
         Raises:
             NotImplementedError: an argument that these models do not support.
-            ValueError: the optimizer does what the model does itself.
+            ValueError: the optimizer duplicates work of the model.
         """
         arguments.refuse_keras(kwargs, arguments.KERAS_COMPILE, "compile")
         if kwargs.pop("steps_per_execution", None) is not None:
@@ -106,11 +106,11 @@ class OldModel(PipelinedExtension):
 
         Args:
             x: inputs: arrays, tensors, or a dataset of pairs of inputs and targets.
-            y: targets, where `x` is not a dataset.
+            y: targets, if `x` is not a dataset.
             batch_size: samples of one mini-batch; 32 when left out.
             epochs: number after the last epoch's.
             verbose: 0, 1 or 2.
-            callbacks: Keras callbacks; those of batches are called once a run.
+            callbacks: Keras callbacks; batch callbacks are called once a run.
             shuffle: whether samples of arrays are in a new order each epoch.
             initial_epoch: number of the first epoch.
             steps_per_epoch: steps of an epoch; all the data when left out.
@@ -219,7 +219,7 @@ class OldModel(PipelinedExtension):
         """Refuses to save, as Graphcore does: `save_weights` writes files that can be loaded again.
 
         Args:
-            filepath: where the model would be written.
+            filepath: the path of the model's file.
             overwrite: whether over an older one.
             include_optimizer: whether with the optimizer's state.
             save_format: `"tf"` or `"h5"`.

@@ -77,18 +77,18 @@ class Pipelined(OldModel):
 
         Args:
             x: inputs: arrays, tensors, or a dataset of pairs of inputs and targets.
-            y: targets, where `x` is not a dataset.
+            y: targets, if `x` is not a dataset.
             batch_size: samples of one mini-batch; 32 when left out.
             epochs: number after the last epoch's.
             verbose: 0, 1 or 2.
-            callbacks: Keras callbacks; those of batches are called once a run.
+            callbacks: Keras callbacks; batch callbacks are called once a run.
             shuffle: whether samples of arrays are in a new order each epoch.
             initial_epoch: number of the first epoch.
             steps_per_epoch: steps of an epoch; all the data when left out.
             steps_per_run: steps of one run of the compiled program; the whole epoch when left out.
             prefetch_depth: elements that the infeed holds ready.
-            accumulate_outfeed: whether the real device adds up what it sends. The reported value is the mean over
-                mini-batches in both cases.
+            accumulate_outfeed: whether the real device accumulates the values that it sends. The reported value is the
+                mean over mini-batches in both cases.
             accumulate_outfeed_dtype: the dtype of those sums.
             **kwargs: refused by name.
 

@@ -24,7 +24,7 @@ class StepData(IPUDataHandler):
         owner: name of the model's class, for messages.
         accumulation: mini-batches to a step, on each replica.
         strict: whether data that is not a multiple of a step is refused; if not, a step is then one mini-batch.
-        steps: steps of an epoch; what the data has when left out.
+        steps: steps of an epoch; by default all of the data.
         steps_per_run: steps of one execution of the compiled program; the whole epoch when left out.
         **data: the data of `IPUDataHandler`.
 

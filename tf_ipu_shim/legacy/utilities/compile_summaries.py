@@ -18,8 +18,8 @@ def add(name: str, op_list: Any, collections: Sequence[str] | None = None) -> An
     Args:
         name: the name of the summary.
         op_list: a tensor or operation, or several, after which the events are read.
-        collections: the collections of the graph, to which the summary goes; those that `merge_all` looks at where left
-            out.
+        collections: the collections of the graph that the summary is added to; by default the ones that `merge_all`
+            reads.
 
     Returns:
         The summary: a string tensor with a `Summary`, whose value is a tensor of serialised `IpuTraceEvent`s.

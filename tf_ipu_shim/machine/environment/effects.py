@@ -33,7 +33,7 @@ class OptionEffect:
 
     Args:
         effect: one of `EFFECTS`.
-        meaning: what it changes, or why it has no effect.
+        meaning: its effect, or why it has none.
 
     Example:
         >>> OptionEffect(name="opt.enableInlining", effect=RECORDED, meaning="there is no Poplar code").effect

@@ -44,7 +44,7 @@ def _flag(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PoplarFlags:
-    """The flags in force. Each field bears the name of its flag; `help_text()` says what each one does.
+    """The flags in force. Each field has the name of its flag; `help_text()` describes the effect of each.
 
     Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
 
@@ -247,7 +247,7 @@ class PoplarFlags:
 
 
 def parse(text: str) -> PoplarFlags:
-    """Reads flags as `TF_POPLAR_FLAGS` holds them: `--name=value`, or `--name` for one that is on or off.
+    """Reads flags in the form of `TF_POPLAR_FLAGS`: `--name=value`, or `--name` for one that is on or off.
 
     The last of repeated flags counts. Text that does not begin with a dash is the name of a file with the flags, as in
     TensorFlow's flag variables.

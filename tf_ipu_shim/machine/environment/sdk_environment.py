@@ -25,7 +25,7 @@ def effects() -> tuple[OptionEffect, ...]:
 
 
 def set_variables() -> dict[str, str]:
-    """Those that are set in this process, with their values.
+    """The variables that are set in this process, with their values.
 
     Example:
         >>> os.environ["PVTI_OPTIONS"] = '{"enable": "true"}'

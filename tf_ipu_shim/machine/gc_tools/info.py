@@ -15,7 +15,7 @@ from tf_ipu_shim.machine.systems import System
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the command's arguments; `-l`, `-d`, `-i` and `--ipu-arch` are those of `gc-info`."""
+    """Declares the command's arguments; `-l`, `-d`, `-i` and `--ipu-arch` are as in `gc-info`."""
     parser.add_argument("-l", "--list-devices", action="store_true", help="list all devices, as `gc-info -l` does")
     parser.add_argument("-d", "--device-id", type=int, metavar="ID", help="speak of this device only")
     parser.add_argument("-i", "--device-info", action="store_true", help="attributes of the device given with -d")

@@ -26,7 +26,7 @@ CONSTANT = ("ipu power", "board power", *_CONSTANTS)
 
 
 def address(system: System, ipu: int) -> str:
-    """Returns where an IPU is found: a PCI address for a card, a network address for an IPU-Machine."""
+    """Returns the address of an IPU: on PCI for a card, on the network for an IPU-Machine."""
     if system.fabric:
         return f"10.1.5.{10 + system.board_of(ipu)}"
     # No listing of C600 servers was published: theirs are made up.

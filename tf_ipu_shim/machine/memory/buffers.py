@@ -16,7 +16,7 @@ class Buffers:
 
     Attributes:
         overwritten: (buffer, value) for each value that took over another one's buffer, in order.
-        live: bytes alive now, without always-live ones and those of the caller.
+        live: bytes alive now, without always-live ones and the caller's.
     """
 
     def __init__(self, block: Block) -> None:

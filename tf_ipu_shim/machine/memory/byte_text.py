@@ -18,7 +18,7 @@ def format_bytes(size: float, sign: bool = False) -> str:
     """Returns a number of bytes in the unit that suits it.
 
     Args:
-        sign: whether a plus sign stands before an increase.
+        sign: whether an increase has a plus sign.
 
     Example:
         >>> format_bytes(512), format_bytes(1536), format_bytes(-(50 << 20)), format_bytes(2 << 20, sign=True)
@@ -33,7 +33,7 @@ def format_bytes(size: float, sign: bool = False) -> str:
 
 
 def format_pair(first: float, second: float, between: str = " -> ") -> str:
-    """Returns two sizes, with all digits where they look the same otherwise.
+    """Returns two sizes, with all digits if they look the same otherwise.
 
     Example:
         >>> format_pair(1024, 3072), format_pair(50 << 20, (50 << 20) + 8)

@@ -1,7 +1,7 @@
 """Estimates the tile memory of stacks, vertices, control code and exchange code.
 
 Poplar publishes it for three programs only: a three-input adder, a dense layer, and ResNet-50 in two stages. The bytes
-of a unit below are the few figures that these programs tell apart.
+of a unit below are the few figures that these programs distinguish.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TilePart(NamedTuple):
     """A part of a tile's memory.
 
     Args:
-        name: what it is.
+        name: its kind.
         tile_bytes: the bytes on each tile.
     """
 

@@ -14,7 +14,7 @@ class Lifetime(NamedTuple):
 
     Args:
         value: the value that it was made for, or that has overwritten one of another kind.
-        first: number of the point at which it comes into being.
+        first: number of the point at which it is created.
     """
 
     value: Value
@@ -26,7 +26,7 @@ class Point(NamedTuple):
     """Live bytes at one step, inner blocks included.
 
     Args:
-        bytes: not-always-live ones that are there then, those of the blocks around included.
+        bytes: not-always-live ones alive then, including the enclosing blocks'.
     """
 
     block: Block

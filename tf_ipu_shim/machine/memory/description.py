@@ -12,8 +12,8 @@ class Mode(enum.Enum):
 
     `ALWAYS`: in separate memory, from before the program starts until after it ends. `NEW`: in separate memory, while
     it is needed. `VIEW`: in the memory of the values it is made of, as a reshape or a slice is. `IN_PLACE`: in the
-    memory of an operand that no one needs any more, else in new memory. `CARRIED`: an argument of a block, in memory of
-    the caller's that the block may write to. `BORROWED`: the same, but read only.
+    memory of an operand that is not needed any more, else in new memory. `CARRIED`: an argument of a block, in memory
+    of the caller's that the block may write to. `BORROWED`: the same, but read only.
     """
 
     ALWAYS = "always"
@@ -28,9 +28,9 @@ class Value(NamedTuple):
     """A tensor.
 
     Args:
-        owner: the name of what needs it: a variable, or the op that makes it.
+        owner: the name of its owner: a variable, or the op that makes it.
         kind: one of `plan.CATEGORIES`.
-        mode: where its bytes are.
+        mode: the memory that holds its bytes.
         of: for a view the values it is made of, for an in-place value the operands it may overwrite, by number.
         home: for a value that is stored to an always-live one (a variable's next value): that one's number, else -1.
         tiles: bytes on a tile and how many consecutive tiles have so many, from tile 0; empty if it is mapped linearly.
@@ -56,9 +56,9 @@ class Step(NamedTuple):
     Args:
         inside: blocks that run during the step, one at a time: a loop's condition and body, the branches of a
             conditional, a called function.
-        loops: whether the blocks run over what the step gives (a loop), or make it (a branch or a call).
-        work: what it computes, where cycles are wanted: a `cycles.Computation` or `cycles.Meeting`.
-        late: whether it only brings what a later step takes, and so runs right before the first that does.
+        loops: whether the blocks overwrite the step's results (a loop), or make them (a branch or a call).
+        work: its computation, if cycles are estimated: a `cycles.Computation` or `cycles.Meeting`.
+        late: whether it only fetches the inputs of later steps, and so runs right before the first of them.
     """
 
     owner: str
@@ -79,7 +79,7 @@ class Block:
         results: numbers of the values that are needed when the block ends.
         keeps_order: whether the steps keep their order, even if another needs less memory.
         io_tiles: how many tiles of the IPU are set apart for elements of feeds, and for nothing else; the last ones.
-        liveness: what `liveness.live` found about it, once that is known: a `Liveness`.
+        liveness: the `Liveness` that `liveness.live` found, once it is known.
 
     Example:
         >>> block = Block("double")
@@ -118,7 +118,7 @@ class Block:
         self.steps.append(Step(owner, tuple(inputs), tuple(outputs), tuple(inside), loops, work, late))
 
     def keep_order(self) -> None:
-        """Fixes the order of its steps and those of all inner blocks."""
+        """Fixes the order of its steps and of all inner blocks' steps."""
         self.keeps_order = True
         for step in self.steps:
             for inner in step.inside:

@@ -11,9 +11,9 @@ from tf_ipu_shim.machine.memory.liveness import order_of
 def dot_of(program: str, blocks: Mapping[int, Block], line_of: Callable[[str], str | None]) -> str:
     """Returns a graph of each IPU's steps and the values between them.
 
-    Steps are boxes, numbered in the order in which they run; what is there before the program, such as a variable, is
-    an ellipse. An arrow bears the bytes of the value that it stands for. Steps within a step (the body of a loop, a
-    branch) are a frame that a dashed arrow points to.
+    Steps are boxes, numbered in the order in which they run; values that exist before the program, such as variables,
+    are ellipses. An arrow is labelled with the bytes of its value. Steps within a step (the body of a loop, a branch)
+    are a frame that a dashed arrow points to.
 
     Example:
         >>> block = Block("nothing")

@@ -16,7 +16,7 @@ class Liveness:
     """The values that a block keeps alive.
 
     Args:
-        always: values that are alive at every step, those of inner blocks included.
+        always: values that are alive at every step, including inner blocks' values.
         peak_bytes: bytes of the others at the largest step.
         peak_step: the op that runs then; the innermost one for a loop, branch or call.
         at_peak: the values that are alive then, apart from `always`.
@@ -33,8 +33,8 @@ class Liveness:
 def live(block: Block, order: Sequence[int] | None = None) -> Liveness:
     """Runs through a block's steps and finds the peak.
 
-    A step needs what it takes and what it gives at the same time, and during it one of its inner blocks. Values passed
-    to an inner block are counted outside, and its peak is added.
+    A step needs its inputs and its results at the same time, and during it one of its inner blocks. Values passed to an
+    inner block are counted outside, and its peak is added.
 
     Example:
         >>> block = Block("double")
@@ -53,7 +53,7 @@ class _Peak(NamedTuple):
     """The largest step so far.
 
     Args:
-        inner: the inner block that runs then; None where its figure is not the larger one.
+        inner: the inner block that runs then; None if its figure is not the larger one.
         with_outputs: whether the step's results are alive in addition.
         overwritten: values that had overwritten others by then.
     """
@@ -136,7 +136,7 @@ def _peak_bytes(liveness: Liveness) -> int:
 
 
 def smallest(block: Block) -> Liveness:
-    """Returns the lower of two peaks: in the given order and in that of `schedule.greedy`.
+    """Returns the lower of two peaks: in the given order and in the order of `schedule.greedy`.
 
     The first of these, for a block that keeps its order. It is computed once, so the block must not change afterwards.
     """

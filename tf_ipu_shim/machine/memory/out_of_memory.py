@@ -1,4 +1,4 @@
-"""Formats the out-of-memory error: where and why a program does not fit, and possible fixes."""
+"""Formats the out-of-memory error: the place, the reason, and possible fixes."""
 
 from __future__ import annotations
 

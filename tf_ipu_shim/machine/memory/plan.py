@@ -227,14 +227,14 @@ class MemoryPlan:
         chip: title of the chip.
         ipus: one for each IPU that the program uses, in order.
         variables: bytes of each variable by (IPU, name), wherever they are.
-        exchanges: bytes a run copies from IPU to IPU, by (source, destination); those of a loop's body once.
+        exchanges: bytes a run copies from IPU to IPU, by (source, destination); a loop's body counts once.
         coarse: names of the XLA programs that could not be looked into, with the reason: of those only variables,
             arguments and results are counted.
         shard_ipus: for each replica the IPU of each shard, shape `[replica, shard]`.
         mode: its execution mode, `"xla"` (XLA programs) or `"kernels"` (TensorFlow's kernels); the memory is the same.
         mode_reason: why it has this mode.
-        savings: where it does not fit, what would help most.
-        cache: `"hit"` where the executable cache had the program, `"miss"` where it had not; empty without a cache.
+        savings: the most effective changes if it does not fit.
+        cache: `"hit"` if the executable cache had the program, `"miss"` if it had not; empty without a cache.
     """
 
     program: str
@@ -312,7 +312,7 @@ def plan_of(
 
 
 def _bytes_on_tiles(alive: Iterable[Value], chip: ChipSpec, io_tiles: int, fed: Sequence[int]) -> list[int]:
-    """Returns the memory of each tile: values that are mapped lie where they say, the others are spread."""
+    """Returns the memory of each tile: mapped values use their mapping, the others are spread."""
     computing = [value for value in alive if not value.is_on_io_tiles]
     sizes = (value.bytes for value in computing if not value.tiles)
     mapped = [(value.bytes, value.tiles) for value in computing if value.tiles]

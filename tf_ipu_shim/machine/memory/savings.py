@@ -15,7 +15,7 @@ def saving_between(plan: MemoryPlan, full: IpuPlan, changed: MemoryPlan, action:
 
 
 def best(savings: list[Saving], count: int = 3) -> tuple[Saving, ...]:
-    """Returns the actions that save most, first those that make the program fit.
+    """Returns the actions that save most; actions that make the program fit are first.
 
     Example:
         >>> [one.action for one in best([Saving("a", 8, False), Saving("b", 4, True), Saving("c", 0, False)])]

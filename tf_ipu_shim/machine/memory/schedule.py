@@ -1,6 +1,6 @@
 """Orders steps greedily to keep little memory alive.
 
-Graphcore's compiler tries several schedulers and takes the one whose peak is lowest. So does `liveness.smallest`, with
+Graphcore's compiler tries several schedulers and uses the one with the lowest peak. So does `liveness.smallest`, with
 two: the order the program came in, and this one, which always runs the step that frees most.
 """
 

@@ -48,7 +48,7 @@ def smallest_parts(
 
 
 def _fill(layers: Sequence[_Layer], memories: Sequence[PartMemory[_Layer]], limit: float) -> list[int] | None:
-    """Returns where parts begin if none may exceed a limit, or None if that needs more parts."""
+    """Returns the beginnings of parts if none may exceed a limit, or None if that needs more parts."""
     begins, part = [0], copy.copy(memories[0])
     for index, layer in enumerate(layers):
         remaining_parts = len(memories) - len(begins)  # parts that have to begin yet

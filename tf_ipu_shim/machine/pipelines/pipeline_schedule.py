@@ -1,6 +1,6 @@
 """Computes when each stage of a pipeline processes which mini-batch.
 
-Time is counted in slots: from one exchange between the stages to the next. A forward stage takes a slot, and so does
+Time is counted in slots: from one exchange between the stages to the next. A forward stage occupies a slot, and so does
 the backward stage that shares its IPU.
 """
 

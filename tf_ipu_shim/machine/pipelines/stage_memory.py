@@ -12,7 +12,7 @@ class ConsumedBytes(NamedTuple):
     """An input of a layer from an earlier layer.
 
     Args:
-        since: the last layer before it that makes this or takes it too. A stage that begins behind that is given it.
+        since: the last layer before it that makes this or uses it too. A stage that begins behind that is given it.
     """
 
     since: int
@@ -43,7 +43,7 @@ class StageLayer(NamedTuple):
     Args:
         always: its weights, their optimizer state, and accumulated gradients.
         gradients: the gradients of its weights for the mini-batch in work.
-        kept: results of its forward pass, and what is fed to it, that the backward pass takes; of one mini-batch.
+        kept: forward results and fed values that the backward pass uses; of one mini-batch.
         fed: the part of `kept` that is fed to it.
     """
 
@@ -60,13 +60,13 @@ class StageMemory:
 
     The backward pass goes from the last layer to the first. At a layer, three kinds of tensors are live. First, the
     gradients of its weights and of all later layers' weights. Second, the tensors kept of this and all earlier layers.
-    Third, the gradient that it passes on, as large as the previous layer's kept result. That is largest somewhere:
-    where, depends on whether weights or activations are larger. Tensors that pass the stage without being used are not
+    Third, the gradient that it passes on, as large as the previous layer's kept result. The layer at which the sum is
+    largest depends on whether weights or activations are larger. Tensors that pass the stage without being used are not
     counted.
 
     Args:
-        waiting: mini-batches that wait in the stage, besides the one in work.
-        recomputes: whether of these only what comes into the stage is kept.
+        waiting: mini-batches that wait in the stage, besides the one in flight.
+        recomputes: whether only the stage's inputs are kept of these.
 
     Example:
         >>> stage = StageMemory(waiting=2, recomputes=False)

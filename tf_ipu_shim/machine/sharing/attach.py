@@ -50,7 +50,7 @@ class Attachment:
 
 
 def attach(system: System, device: PoplarDevice) -> Attachment | None:
-    """Takes all IPUs of a device, or none; it never waits for one that is busy.
+    """Locks all IPUs of a device, or none; it never waits for a busy one.
 
     Example:
         >>> from tf_ipu_shim.machine import systems
@@ -101,7 +101,7 @@ def wait(
 
 
 def first_free(system: System, ipus: int, count: int) -> int | None:
-    """Returns which of the devices with so many IPUs begins a row of `count` devices that no one uses.
+    """Returns the first of `count` consecutive unused devices with so many IPUs.
 
     Returns:
         0 if each row is in use: who holds the devices is said when they are asked for. None if the system has too few.

@@ -54,7 +54,7 @@ class Holder:
 
 
 class ChipLocks:
-    """Some chips, taken together. `release()` gives them back; so does losing the object or the process."""
+    """Some chips, taken together. `release()` frees them; so does the end of the object or the process."""
 
     def __init__(self, files: list[int]) -> None:
         """Stores open files whose locks this process has; only `take` calls it."""
@@ -67,7 +67,7 @@ class ChipLocks:
         return bool(self._files)
 
     def release(self) -> None:
-        """Gives the chips back. Once given back, or in a forked child, there is nothing left to do."""
+        """Releases the chips. Once given back, or in a forked child, there is nothing left to do."""
         with _process_lock.lock:
             files, self._files = self._files, []
             for file in files:
@@ -108,14 +108,14 @@ os.register_at_fork(
 
 
 def directory(system_name: str) -> pathlib.Path:
-    """Returns where the chips of a system are locked: a directory of the user's, or under `TF_IPU_SHIM_LOCK_DIR`."""
+    """Returns the directory of a system's chip locks: the user's, or under `TF_IPU_SHIM_LOCK_DIR`."""
     root = os.environ.get(ENVIRONMENT_VARIABLE)
     base = pathlib.Path(root) if root else pathlib.Path(tempfile.gettempdir()) / f"tf_ipu_shim-{os.getuid()}"
     return base / "".join(c if c.isalnum() or c in "-_." else "_" for c in system_name)
 
 
 def take(system_name: str, ipus: Iterable[int], device_id: int) -> ChipLocks | None:
-    """Takes all of these IPUs, or none."""
+    """Locks all of these IPUs, or none."""
     folder = directory(system_name)
     _make_private(folder)
     holder = Holder(pid=os.getpid(), command=_command_line(), since=time.time(), device_id=device_id)

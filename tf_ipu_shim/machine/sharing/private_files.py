@@ -2,7 +2,7 @@
 
 Libraries that are loaded, programs that are run and files that are written must be the user's (or root's). A directory
 that its group or other users may write to is not trusted, and neither is anything in it. In a sticky directory, such as
-the shared temporary directory, no user can delete or replace what another user owns.
+the shared temporary directory, no user can delete or replace another user's files.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def open_own(path: str | os.PathLike[str], flags: int) -> int:
 
 
 def _parents(path: pathlib.Path) -> list[pathlib.Path]:
-    """The directories that a path depends on: itself, its parents, and those of links."""
+    """The directories that a path depends on: itself, its parents, and the directories of links."""
     directories = [*reversed(path.parents), path]
     real = pathlib.Path(os.path.realpath(path))
     return directories if real == path else [*directories, *reversed(real.parents), real]

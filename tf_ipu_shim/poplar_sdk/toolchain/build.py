@@ -53,7 +53,7 @@ def find_compiler() -> compiler.Compiler:
 
 
 def find_prefix(directory: pathlib.Path | None = None) -> pathlib.Path:
-    """Returns the folder that `ensure_built` fills; its headers, `popc` and text files are there already."""
+    """Returns the folder that `ensure_built` fills; its headers, `popc` and text files already exist."""
     places = [directory] if directory else cache.cache_directories()
     parent = cache.first_writable_directory(places, "Poplar runtime")
     found = compiler.find_compiler()

@@ -30,7 +30,7 @@ def install() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...], positions: Mapping[str, int] = _EVENTS) -> None:
-    """Holds the table itself: events come when the interpreter has already cleared this module, too."""
+    """Holds the table itself: events may arrive after the interpreter has cleared this module."""
     if event not in positions or _state["done"]:
         return
     if needs_libraries(arguments[positions[event]]):

@@ -1,6 +1,6 @@
 """Finds the vertices in a codelet's preprocessed source with libclang: names of classes, instantiations and members.
 
-Kinds, types and offsets of members are left to the C++ compiler: it knows its own layout.
+The C++ compiler finds kinds, types and offsets of members: only it has the layout.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _scope(cindex: Any, cursor: Any) -> tuple[str, ...]:
 
 
 def _fields(cindex: Any, record: Any) -> Iterator[Any]:
-    """Fields of a class, those of its base classes first; of a template's bases those that no argument decides."""
+    """Fields of a class, base classes' first; of a template's bases only fields that no argument decides."""
     for base in _bases(cindex, _pattern(cindex, record.get_declaration())):
         found = base.type.get_canonical()
         if found.get_declaration().is_definition():

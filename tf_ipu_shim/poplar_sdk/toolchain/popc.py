@@ -78,7 +78,7 @@ def _run(command: Sequence[str], arguments: Arguments, stdout: int | None = None
 
 
 def _environment() -> dict[str, str]:
-    """Returns the environment without the headers of another folder of Poplar: those of this package are used."""
+    """Returns the environment without the headers of another folder of Poplar: this package's headers are used."""
     entries = os.environ.get("CPATH", "").split(os.pathsep)
     kept = [entry for entry in entries if not os.path.exists(os.path.join(entry, "poplar/detail/vertex_table.hpp"))]
     return {**os.environ, "CPATH": os.pathsep.join(filter(None, kept))}

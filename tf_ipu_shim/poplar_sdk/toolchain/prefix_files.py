@@ -28,7 +28,7 @@ class _Template(string.Template):
 
 
 def write(prefix: pathlib.Path) -> None:
-    """Writes everything but the libraries; `popc` last, so that its presence means that the rest is there."""
+    """Writes everything but the libraries; `popc` last, so that its presence means that the rest is complete."""
     for folder in ("lib/pkgconfig", "bin", "libexec", *(f"lib/cmake/{package}" for package in PACKAGES)):
         (prefix / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     _copy_headers(prefix)
@@ -69,7 +69,7 @@ def _text_files() -> dict[str, str]:
 
 
 def _copy_headers(prefix: pathlib.Path) -> None:
-    """Copies the headers through a folder of this process: another one that writes the same does no harm."""
+    """Copies the headers through a folder of this process, so another process may write the same."""
     target = prefix / "include"
     if target.exists():
         return

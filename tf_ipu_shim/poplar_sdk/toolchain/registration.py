@@ -44,7 +44,7 @@ def _qualified(described: VertexClass) -> str:
 
 
 def _vertex_lines(described: VertexClass, number: int) -> list[str]:
-    """A function that adds one vertex; each field stands at the user's line, which compiler errors then show."""
+    """A function that adds one vertex; each field is at the user's line, which compiler errors then show."""
     opened = "".join(f"namespace {name} {{ " for name in (*described.scope, _NAMESPACE))
     vertex, fields = f"vertex_{number}", f"fields_{number}"
     lines = [f"{opened}using {vertex} = {described.type};", f"static constexpr poplar::detail::Field {fields}[] = {{"]

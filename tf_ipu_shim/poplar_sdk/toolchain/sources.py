@@ -23,7 +23,7 @@ _CPU_INFO = pathlib.Path("/proc/cpuinfo")
 
 
 def library_names() -> list[str]:
-    """Names of the libraries in link order: Poplar's, those of further folders, the bridge."""
+    """Names of the libraries in link order: Poplar's, libraries of further folders, the bridge."""
     folders = {path.name for path in SOURCE_DIRECTORY.glob("*") if any(path.rglob("*.cc"))}
     return [*_LINK_ORDER, *sorted(folders - {*_LINK_ORDER, BRIDGE}), *(folders & {BRIDGE})]
 
@@ -39,7 +39,7 @@ def file_name(library: str) -> str:
 
 
 def sources_of(library: str) -> list[pathlib.Path]:
-    """Returns the C++ files of a library; none for one that is empty."""
+    """Returns the C++ files of a library; none for an empty one."""
     return sorted((SOURCE_DIRECTORY / library).rglob("*.cc"))
 
 
@@ -50,7 +50,7 @@ def language_flags() -> list[str]:
 
 @functools.cache
 def _cpu_features() -> frozenset[str]:
-    """Instruction sets of an x86-64 processor; none where the kernel does not list them."""
+    """Instruction sets of an x86-64 processor; none if the kernel does not list them."""
     try:
         text = _CPU_INFO.read_text()
     except OSError:

@@ -62,7 +62,7 @@ class Compilation(Refusing):
 
     @functools.cached_property
     def programs(self) -> list[Program]:
-        """All programs, those that others are put together of included: the engine's, then those of a run."""
+        """All programs, including the parts of others: the engine's, then a run's."""
         run = [program for several in self.by_row.values() for program in several]
         return [*make_engine(self._profile, self.by_row), *run]
 
@@ -78,7 +78,7 @@ class Compilation(Refusing):
 
     @property
     def tiles(self) -> list[Tile]:
-        """The tiles of all IPUs, those of IPU 0 first."""
+        """The tiles of all IPUs, beginning with IPU 0."""
         return [tile for ipu in self.ipus for tile in ipu.tiles]
 
     def _tiles(self, ipu: IpuRow) -> list[Tile]:

@@ -45,8 +45,8 @@ class IpuStep(NamedTuple):
     """A step on one IPU.
 
     Args:
-        tileBalance: work of all tiles as a part of what they could have done, 0 to 1.
-        activeTileBalance: the same of the tiles that take part.
+        tileBalance: work of all tiles as a part of their possible work, 0 to 1.
+        activeTileBalance: the same for the tiles that take part.
         dataIn: bytes that the IPU receives.
         dataOut: bytes that it sends.
     """
@@ -256,7 +256,7 @@ class ExecutionRun(NamedTuple):
     """One run.
 
     Args:
-        steps: what it took, in cycles of the cycle model.
+        steps: its steps, in cycles of the cycle model.
     """
 
     steps: Steps

@@ -36,7 +36,7 @@ class Categories(Refusing):
     """The memory of one tile by libpva's categories; the profile only has the constants.
 
     Args:
-        constants: bytes of constants that are there.
+        constants: bytes of live constants.
     """
 
     refused = dict.fromkeys(
@@ -55,11 +55,11 @@ class TileMemory(Refusing):
     """The memory of one tile.
 
     Args:
-        always: bytes that are there at every step.
+        always: bytes that are live at every step.
         total: bytes at the largest step of its IPU.
-        constants: bytes of constants that are there.
-        tensors: bytes at the largest step of the memory plan, which knows no temporaries of library calls: what
-            overflows.
+        constants: bytes of live constants.
+        tensors: bytes at the largest step of the memory plan, without temporary memory of library calls: the bytes that
+            may overflow.
     """
 
     refused = {"vertices": NO_CODE}
@@ -90,7 +90,7 @@ class Variable(NamedTuple):
 
     Args:
         size: bytes.
-        category: what it is for; not in Graphcore's library.
+        category: its purpose; not in Graphcore's library.
         line: the user's; not in Graphcore's library.
     """
 
@@ -124,7 +124,7 @@ class LiveMemory:
         by_ipu: bytes of tensors on each IPU.
         steps: the step that each IPU is at; -1 for one that has not begun.
         calls: the bytes that the library call of that step needs in addition, on each IPU.
-        variables: all of the profile's, with where and when they are there.
+        variables: all of the profile's, with their places and lifetimes.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class LiveMemory:
 
     @property
     def variables(self) -> list[Variable]:
-        """Tensors that are there then: those of an IPU at the step that it is at; and temporaries of library calls."""
+        """Tensors that are live then: each IPU's at its current step; and temporaries of library calls."""
         tensors = [
             make_variable(row)
             for row in self._variables
@@ -158,7 +158,7 @@ class LivenessStep(Refusing):
     """One step of the program, as its memory sees it.
 
     Args:
-        program: what runs; None for what takes no cycles.
+        program: the program that runs; None if it needs no cycles.
     """
 
     refused = {"notAlwaysLiveMemoryForTile": NO_MAPPING}

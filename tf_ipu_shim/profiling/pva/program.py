@@ -88,7 +88,7 @@ class Program(Refusing):
 
     Args:
         row: the row of the profile.
-        computeset: what an `OnTileExecute` runs; None for all else.
+        computeset: the compute set of an `OnTileExecute`; None for all else.
         kind: its type, if that is not the row's.
     """
 

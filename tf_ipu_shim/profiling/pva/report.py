@@ -45,8 +45,8 @@ class Report(Refusing):
         runs: the runs of the program; None if they were not counted.
 
     Attributes:
-        compilation: what it consists of, and its memory.
-        facts: what else its profile says; not in Graphcore's library.
+        compilation: its components, and its memory.
+        facts: other contents of its profile; not in Graphcore's library.
     """
 
     refused = {"instrumentationSettings": "nothing is instrumented: cycles are computed"}

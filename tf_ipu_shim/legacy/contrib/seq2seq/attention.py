@@ -28,13 +28,12 @@ class MemoryAttention(AttentionMechanism):
 
     Args:
         memory: `[batch, time, depth]`.
-        lengths: the length of each row's entries, `[batch]`: what is behind them is 0 and gets no attention; None for
-            all.
-        query_layer: what queries go through; None for nothing.
-        memory_layer: what makes keys of the memory; None for nothing.
+        lengths: the length of each row's entries, `[batch]`: later entries are 0 and get no attention; None for all.
+        query_layer: the layer for queries; None for none.
+        memory_layer: the layer that makes keys of the memory; None for none.
         probability_fn: a function from scores to alignments; softmax by default.
-        score_mask_value: the score of what is behind a row's end; minus infinity by default.
-        custom_key_value_fn: a function from keys and values to those that are used; None for the same.
+        score_mask_value: the score of entries behind a row's end; minus infinity by default.
+        custom_key_value_fn: a function from keys and values to the used ones; None for the same.
 
     Attributes:
         keys: `[batch, time, units]`.
@@ -100,9 +99,9 @@ class LuongAttention(MemoryAttention):
         memory_sequence_length: the length of each row, `[batch]`; None for all of it.
         scale: whether scores are multiplied by a variable.
         probability_fn: a function from scores to alignments; softmax by default.
-        score_mask_value: the score of what is behind a row's end.
+        score_mask_value: the score of entries behind a row's end.
         dtype: the dtype of the layer that makes keys.
-        custom_key_value_fn: a function from keys and values to those that are used.
+        custom_key_value_fn: a function from keys and values to the used ones.
         name: does nothing here, as in TensorFlow 1.15.
 
     Source: `tensorflow.contrib.seq2seq.LuongAttention`.
@@ -149,15 +148,15 @@ class BahdanauAttention(MemoryAttention):
     """Scores are learnt sums of the hyperbolic tangent of query and key (Bahdanau et al., 2015), on request normalised.
 
     Args:
-        num_units: the size of a key, and of what the query becomes.
+        num_units: the size of a key, and of the projected query.
         memory: `[batch, time, depth]`.
         memory_sequence_length: the length of each row, `[batch]`; None for all of it.
         normalize: whether the weights of the sum have their own norm, and the sum an offset (Salimans and
             Kingma, 2016).
         probability_fn: a function from scores to alignments; softmax by default.
-        score_mask_value: the score of what is behind a row's end.
+        score_mask_value: the score of entries behind a row's end.
         dtype: the dtype of the layers of queries and keys.
-        custom_key_value_fn: a function from keys and values to those that are used.
+        custom_key_value_fn: a function from keys and values to the used ones.
         name: does nothing here, as in TensorFlow 1.15.
 
     Source: `tensorflow.contrib.seq2seq.BahdanauAttention`.

@@ -16,7 +16,7 @@ class AttentionWrapperState(_State):
 
     Args:
         cell_state: the cell state of the wrapped cell.
-        attention: what it attended to in the step before, `[batch, size]`.
+        attention: the attention of the previous step, `[batch, size]`.
         time: steps so far.
         alignments: the alignments of the step before, `[batch, time]`, or one for each mechanism.
         alignment_history: a `TensorArray` of the alignments of all steps, or one for each mechanism; `()` for none.
@@ -60,8 +60,8 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
         attention_layer_size: the size of the attention vector, or one for each mechanism; None for the context itself.
         alignment_history: whether alignments of all steps are kept.
         cell_input_fn: a function from inputs and attention to the cell's inputs; both side by side by default.
-        output_attention: whether the output is what is attended to; else it is the cell's.
-        initial_cell_state: what the cell's state begins with.
+        output_attention: whether the output is the attention; else it is the cell's output.
+        initial_cell_state: the initial state of the cell.
         name: the name of the layer.
         attention_layer: layers instead of `attention_layer_size`, one or a list.
         attention_fn: a function of a mechanism, the cell's output, the mechanism's state and its layer. It returns the
@@ -147,7 +147,7 @@ class AttentionWrapper(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
         """Returns the initial state.
 
         Args:
-            batch_size: rows; has to be that of the memories.
+            batch_size: rows; must equal the memories' rows.
             dtype: the dtype of the state.
         """
         with v1.name_scope(type(self).__name__ + "ZeroState"):

@@ -54,9 +54,9 @@ class BasicDecoder(Decoder):
 
     Args:
         cell: an `RNNCell`.
-        helper: says what comes next.
+        helper: chooses the next input.
         initial_state: the initial state of the cell.
-        output_layer: what the cell's outputs go through before they are sampled.
+        output_layer: a layer for the cell's outputs, before they are sampled.
 
     Raises:
         TypeError: the helper or the layer is none.
@@ -74,7 +74,7 @@ class BasicDecoder(Decoder):
 
     @property
     def batch_size(self) -> Any:
-        """That of the helper."""
+        """The helper's."""
         return self._helper.batch_size
 
     @property
@@ -84,7 +84,7 @@ class BasicDecoder(Decoder):
 
     @property
     def output_dtype(self) -> BasicDecoderOutput:
-        """That of the cell's state, and that of the helper's samples."""
+        """The cell state's, and the helper's samples'."""
         dtype = v1.nest.flatten(self._initial_state)[0].dtype
         return BasicDecoderOutput(
             v1.nest.map_structure(lambda _: dtype, self._rnn_output_size()), self._helper.sample_ids_dtype
@@ -124,14 +124,14 @@ def dynamic_decode(
     scope: Any = None,
     **kwargs: Any,
 ) -> tuple[Any, Any, Any]:
-    """Takes a decoder's steps until all sequences have ended.
+    """Runs a decoder's steps until all sequences have ended.
 
     Args:
         decoder: the decoder to query.
         output_time_major: whether outputs are `[time, batch, ...]` instead of `[batch, time, ...]`.
         impute_finished: whether a sequence that has ended keeps its state, and has zeros for outputs.
         maximum_iterations: steps at most. Programs of IPUs need it, as a number: their outputs have so many steps,
-            zeros behind the last one that is taken.
+            zeros behind the last executed one.
         parallel_iterations: the parallel iterations of TensorFlow's loop.
         swap_memory: the `swap_memory` of TensorFlow's loop.
         scope: the scope of variables.

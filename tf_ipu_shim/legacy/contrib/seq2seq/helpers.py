@@ -68,9 +68,10 @@ class CustomHelper(_Sampling):
     """A helper of three functions.
 
     Args:
-        initialize_fn: returns what `Helper.initialize` does.
-        sample_fn: takes `time`, `outputs` and `state`, gives what `Helper.sample` does.
-        next_inputs_fn: takes `time`, `outputs`, `state` and `sample_ids`, gives what `Helper.next_inputs` does.
+        initialize_fn: returns the same as `Helper.initialize`.
+        sample_fn: accepts `time`, `outputs` and `state`, and returns the same as `Helper.sample`.
+        next_inputs_fn: accepts `time`, `outputs`, `state` and `sample_ids`, and returns the same as
+            `Helper.next_inputs`.
         sample_ids_shape: the shape of a sample; a scalar by default.
         sample_ids_dtype: the dtype of a sample; int32 by default.
 
@@ -217,7 +218,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
         self._probability, self._seed, self._scheduling_seed = sampling_probability, seed, scheduling_seed
 
     def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None, **_: Any) -> Any:
-        """Returns a drawn word where a sequence is given that; -1 elsewhere."""
+        """Returns a drawn word for each sequence that receives one; -1 for others."""
         with v1.name_scope(name, "ScheduledEmbeddingTrainingHelperSample"):
             is_drawn = v1.random_uniform([self.batch_size], seed=self._scheduling_seed) < self._probability
             return v1.where(is_drawn, _drawn(outputs, self._seed), v1.fill([self.batch_size], -1))
@@ -233,7 +234,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
 
 class GreedyEmbeddingHelper(_Sampling):
-    """Gives the likeliest word of the step before.
+    """Feeds the likeliest word of the previous step.
 
     Args:
         embedding: an embedding of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
@@ -268,20 +269,20 @@ class GreedyEmbeddingHelper(_Sampling):
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
     ) -> tuple[Any, Any, Any]:
-        """Returns the words; those that sequences begin with once all have ended."""
+        """Returns the words; the first words of sequences once all have ended."""
         finished = v1.equal(sample_ids, self._end_token)
         inputs = v1.cond(v1.reduce_all(finished), lambda: self._start_inputs, lambda: self._embedding_fn(sample_ids))
         return finished, inputs, state
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """Gives a word that is drawn by the outputs of the step before.
+    """Feeds a word drawn from the outputs of the previous step.
 
     Args:
         embedding: an embedding of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
         start_tokens: the words that sequences begin with, `[batch]`.
         end_token: the word that ends them.
-        softmax_temperature: what outputs are divided by.
+        softmax_temperature: the divisor of outputs.
         seed: the seed of the samples.
 
     Source: `tensorflow.contrib.seq2seq.SampleEmbeddingHelper`.
@@ -311,7 +312,7 @@ class InferenceHelper(_Sampling):
         sample_fn: a function from outputs to samples.
         sample_shape: the shape of a sample.
         sample_dtype: the dtype of a sample.
-        start_inputs: what sequences begin with.
+        start_inputs: the first inputs of sequences.
         end_fn:a function from samples to whether sequences have ended, `[batch]`.
         next_inputs_fn: a function from samples to the next inputs; the samples themselves by default.
 

@@ -26,14 +26,14 @@ def sequence_loss(
         targets: classes, `[batch, time]`.
         weights: the weights of each step, `[batch, time]`.
         average_across_timesteps: whether losses are divided by the weights over time.
-        average_across_batch: whether they are divided by those of the batch.
+        average_across_batch: whether they are divided by the batch's.
         sum_over_timesteps: whether they are added up over time and divided by the entries that have a weight.
         sum_over_batch: the same of the batch.
         softmax_loss_function: a function from `labels` and `logits` to losses; the sparse cross-entropy by default.
         name: the name of the ops.
 
     Returns:
-        A scalar, or `[batch]`, `[time]`, `[batch, time]` where an axis is kept.
+        A scalar, or `[batch]`, `[time]`, `[batch, time]` if an axis is kept.
 
     Raises:
         ValueError: a tensor has another rank, or an axis is to be summed and averaged.

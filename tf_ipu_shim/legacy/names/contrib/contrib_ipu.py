@@ -9,7 +9,7 @@ _RENAMED = {"popnn_normalization": "ops.normalization_ops", "popnn_rnn": "ops.rn
 
 
 def find(fullname: str) -> str | None:
-    """Returns where a module of that time is in Graphcore's package today; None for another one.
+    """Returns the present place of a module in Graphcore's package; None for other modules.
 
     Example:
         >>> find("tensorflow.contrib.ipu.python.ipu_compiler"), find("tensorflow.contrib.ipu.popnn_rnn")

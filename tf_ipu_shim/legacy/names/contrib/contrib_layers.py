@@ -20,7 +20,7 @@ def variance_scaling_initializer(
 
     Args:
         factor: the factor of the variance.
-        mode: what n is: `FAN_IN`, `FAN_OUT` or `FAN_AVG`.
+        mode: the meaning of n: `FAN_IN`, `FAN_OUT` or `FAN_AVG`.
         uniform: draws from a uniform distribution rather than a truncated normal one.
         seed: the seed of the numbers.
         dtype: the dtype of the values.
@@ -149,7 +149,7 @@ def apply_regularization(regularizer: Callable[[Any], Any], weights_list: Sequen
 
     Args:
         regularizer: a function from weights to a penalty, or to None.
-        weights_list: the weights; those of the collection `WEIGHTS` without it.
+        weights_list: the weights; by default the collection `WEIGHTS`.
 
     Returns:
         A scalar.
@@ -228,11 +228,11 @@ def embed_sequence(
         vocab_size: how many symbols there are.
         embed_dim: numbers in a row.
         unique: whether each symbol is looked up once.
-        initializer: the initializer of the table; that of the variable scope without it.
+        initializer: the initializer of the table; by default the variable scope's.
         regularizer: the regularizer of the table.
         trainable: whether it is trained.
         scope: the scope of the variable `embeddings`; `EmbedSequence` without it.
-        reuse: whether the table is there already; then its sizes need not be told.
+        reuse: whether the table exists already; then its sizes may be omitted.
 
     Returns:
         `[batch, length, embed_dim]`.

@@ -72,7 +72,7 @@ class HParams:
         setattr(self, name, [_cast(name, kind, item) for item in value] if is_list else _cast(name, kind, value))
 
     def del_hparam(self, name: str) -> None:
-        """Takes a hyperparameter away, if there is one of this name."""
+        """Removes a hyperparameter, if there is one of this name."""
         if self._hparam_types.pop(name, None) is not None:
             delattr(self, name)
 
@@ -134,7 +134,7 @@ class HParams:
         return self.override_from_dict(json.loads(values_json))
 
     def to_json(self, indent: Any = None, separators: Any = None, sort_keys: bool = False) -> str:
-        """Returns the values as JSON, without those that are functions.
+        """Returns the values as JSON, without functions.
 
         Args:
             indent: the indentation of `json.dumps`.
@@ -160,7 +160,7 @@ class HParams:
 
 
 def _cast(name: str, kind: type, value: Any) -> Any:
-    """Returns a value as one of a type, where nothing is lost by that."""
+    """Converts a value to a type, if nothing is lost."""
     fits = (
         issubclass(kind, str) == isinstance(value, str)
         and issubclass(kind, bool) == isinstance(value, bool)

@@ -14,9 +14,9 @@ def get_variables(scope: Any = None, suffix: str | None = None, collection: str 
     """Variables of a collection, by the beginning and the end of their names.
 
     Args:
-        scope: what names begin with, a pattern or a variable scope; any without it.
-        suffix: what they end with, before `:0`; any without it.
-        collection: where they are looked for; without it among all that are saved.
+        scope: the start of names, a pattern or a variable scope; by default any.
+        suffix: the end of names, before `:0`; by default any.
+        collection: the searched collection; by default all saved variables.
 
     Example:
         >>> with tf.Graph().as_default(), tf.compat.v1.variable_scope("layer"):
@@ -32,7 +32,7 @@ def get_variables(scope: Any = None, suffix: str | None = None, collection: str 
 
 
 def get_trainable_variables(scope: Any = None, suffix: str | None = None) -> list[Any]:
-    """`get_variables` among those that are trained.
+    """`get_variables` among trained variables.
 
     Args:
         scope: see `get_variables`.
@@ -42,7 +42,7 @@ def get_trainable_variables(scope: Any = None, suffix: str | None = None) -> lis
 
 
 def get_model_variables(scope: Any = None, suffix: str | None = None) -> list[Any]:
-    """`get_variables` among those that layers said to be the model's.
+    """`get_variables` among variables that layers added to the model's.
 
     Args:
         scope: see `get_variables`.
@@ -52,7 +52,7 @@ def get_model_variables(scope: Any = None, suffix: str | None = None) -> list[An
 
 
 def get_local_variables(scope: Any = None, suffix: str | None = None) -> list[Any]:
-    """`get_variables` among those that are not saved.
+    """`get_variables` among variables that are not saved.
 
     Args:
         scope: see `get_variables`.

@@ -1,8 +1,8 @@
 """Loads `tensorflow.contrib` of TensorFlow 1.15, as far as published IPU scripts use it.
 
-Most of what they take from it is in TensorFlow proper today: `contrib_names.csv` says where. `slim` is its own package,
-`tf_slim`, which has the layers too; it is used where it is installed. Served in a process that uses `ipu`, or under the
-runner. Checked on 2.15.1 and 2.21.0, which has no Estimator, and tf_slim 1.1.0.
+Most names that they use from it are in TensorFlow proper today: `contrib_names.csv` says where. `slim` is its own
+package, `tf_slim`, which has the layers too; it is used if it is installed. Served in a process that uses `ipu`, or
+under the runner. Checked on 2.15.1 and 2.21.0, which has no Estimator, and tf_slim 1.1.0.
 """
 
 from __future__ import annotations

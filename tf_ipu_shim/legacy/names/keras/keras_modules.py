@@ -23,11 +23,11 @@ _MISSING = object()
 
 
 class KerasModule(types.ModuleType):
-    """A module of the time: its names are those of the modules that it leads to.
+    """A module of the time: its names are the names of the modules that it leads to.
 
     Args:
         fullname: under which scripts import it.
-        targets: full names of modules; the first one that has a name gives it.
+        targets: full names of modules; a name is read from the first one that has it.
         older: a module that has names which they lack.
     """
 
@@ -74,7 +74,7 @@ class KerasLoader(Loader):
         self.older = older
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """Returns the module that all names come from, or one that looks them up in several."""
+        """Returns the module that has all names, or one that looks them up in several."""
         if self.is_package:
             return KerasModule(spec.name, self.targets, self.older)
         module = importlib.import_module(self.targets[0])
@@ -82,7 +82,7 @@ class KerasLoader(Loader):
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Gives an existing module the spec back that importlib has just replaced."""
+        """Restores an existing module's spec, which importlib has just replaced."""
         if not self.is_package:
             module.__spec__ = self._own_spec
 
@@ -113,7 +113,7 @@ def spec(
 
 @functools.cache
 def _targets(root: str, path: str) -> tuple[list[str], bool]:
-    """Returns the modules that exist of those that `path` leads to, and whether one of them is a package."""
+    """Returns the existing modules that `path` leads to, and whether one of them is a package."""
     names = [f"{root}.{below}" if below else root for below in keras_paths.modules(path)]
     existing = [name for name in names if _exists(name)]
     return existing, any(_is_package(name) for name in existing)

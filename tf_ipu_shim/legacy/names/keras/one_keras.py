@@ -82,7 +82,7 @@ def install() -> None:
 
 
 def exchange(counterpart: Callable[[Any], Any], label: str) -> None:
-    """Puts other objects in the place of those that modules of scripts have imported, and derived classes from."""
+    """Replaces objects that script modules have imported, or derived classes from."""
     modules: list[Any] = [*dict(sys.modules).values()]
     for module in modules:
         if not isinstance(module, types.ModuleType):

@@ -30,7 +30,7 @@ class ArgSpec(NamedTuple):
         args: names of its arguments.
         varargs: the name after `*`, if there is one.
         keywords: the name after `**`, if there is one.
-        defaults: those of the last arguments; None without any.
+        defaults: default values of the last arguments; None without any.
     """
 
     args: list[str]

@@ -94,8 +94,8 @@ def serving(module: str, names: Mapping[str, Any], stock: Callable[[str], Any] |
 
     Args:
         module: its name.
-        names: what scripts find there.
-        stock: the one that the module has, if it has one.
+        names: the names that scripts find there.
+        stock: the module's own, if it has one.
     """
 
     def __getattr__(name: str) -> Any:

@@ -77,7 +77,7 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
 
     Args:
         y: the numbers.
-        x: where they are; `dx` apart without it.
+        x: their positions; by default `dx` apart.
         dx: the distance.
         axis: along which they are integrated.
 

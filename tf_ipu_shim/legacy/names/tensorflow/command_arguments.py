@@ -1,8 +1,8 @@
 """Restores the parser and the commands of TensorFlow 1.15 to 2.6 in `tensorflow.python.tools.saved_model_cli`.
 
-There a parsed command line holds every option, programs may add their options, and each command takes what was
-parsed. Since TensorFlow 2.13 options are flags of absl and commands take nothing. Checked on TensorFlow 2.15.1 and
-2.21.0.
+There a parsed command line holds every option, programs may add their options, and each command receives the parsed
+options. Since TensorFlow 2.13 options are flags of absl and commands have no arguments. Checked on TensorFlow 2.15.1
+and 2.21.0.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _WHY = "tools that add options to those of saved_model_cli and call its commands
 
 
 def install() -> None:
-    """Gives the module its old parser and commands, now or when it is loaded."""
+    """Restores the module's old parser and commands, now or when it is loaded."""
     post_import_hooks.call_once_loaded(_NAME, _loaded, _WHY)
 
 
 class _OptionParser(argparse_flags.ArgumentParser):  # type: ignore[misc]
-    """A parser whose result has the tool's flags, and whose own options take the place of flags of the same name."""
+    """A parser whose result has the tool's flags, and whose own options replace flags of the same name."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "conflict_handler": "resolve"})
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """Works like argparse's: what an earlier command line has set does not stay."""
+        """Works like argparse's: values set by an earlier command line do not persist."""
         options = _options()
         for flag in options.values():
             flag.unparse()

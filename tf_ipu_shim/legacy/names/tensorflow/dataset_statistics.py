@@ -18,7 +18,7 @@ _WHY = "statistics of datasets, which scripts write as summaries"
 
 
 def install() -> None:
-    """Gives the names to `tf.data`, if it has none of them. TensorFlow is imported already."""
+    """Adds the names to `tf.data`, if it has none of them. TensorFlow is imported already."""
     from tf_ipu_shim.tf_private.datasets import dataset_ops, options
 
     names: dict[str, Any] = {

@@ -88,8 +88,8 @@ def is_active() -> bool:
 def activate() -> None:
     """Puts TensorFlow 1 in the place of `tensorflow`, with version 2 behaviour off; a second call changes nothing.
 
-    It must come before the script imports TensorFlow. Keras 3 has no version 1 API: if `tf_keras` is installed too, it
-    is chosen.
+    It must be called before the script imports TensorFlow. Keras 3 has no version 1 API: if `tf_keras` is installed
+    too, it is chosen.
     """
     if isinstance(sys.modules.get("tensorflow"), TensorFlow1):
         return

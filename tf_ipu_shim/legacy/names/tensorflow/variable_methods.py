@@ -10,10 +10,10 @@ from tf_ipu_shim import patches
 
 
 def install() -> None:
-    """Gives resource variables `initialized_value` again, which initialisers of other variables are made of.
+    """Restores `initialized_value` of resource variables, which initialisers of other variables use.
 
-    TensorFlow is imported already. Stock TensorFlow raises NotImplementedError for what `tf.compat.v1.get_variable`
-    makes with `use_resource=True`, where 2.6 gave the value.
+    TensorFlow is imported already. For variables of `tf.compat.v1.get_variable` with `use_resource=True`, stock
+    TensorFlow raises NotImplementedError; 2.6 returned the value.
     """
     module = sys.modules.get("tensorflow.python.ops.resource_variable_ops")
     if module is not None:
