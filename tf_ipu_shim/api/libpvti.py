@@ -227,7 +227,7 @@ class HeatmapDouble:
         self._name, self._unit = name, unit
 
     def add(self, values: Iterable[float]) -> None:
-        """Puts the counts of some numbers into the trace, at the time of the call; numbers outside count nowhere.
+        """Puts the counts of some numbers into the trace, at the time of the call; numbers outside are not counted.
 
         Args:
             values: the numbers.

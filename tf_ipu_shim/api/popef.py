@@ -6,7 +6,7 @@ from tf_ipu_shim.names.not_supported_marker import not_supported
 
 
 class Reader:
-    """Refused: models exported here have no Poplar executable in them.
+    """Refused: models exported here do not contain a Poplar executable.
 
     Source: `popef.Reader`.
 

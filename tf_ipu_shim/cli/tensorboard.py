@@ -1,7 +1,7 @@
 """Writes the trace of a profile as TensorBoard's profiler reads it: a trace file, or an XSpace with a plane per IPU.
 
-Of an XSpace, the profiler offers each of its tools, and all but the trace viewer are empty for IPUs. Of a trace file it
-offers only the trace viewer, but the profiler that is based on `xprof` reads no such files.
+Of an XSpace, the profiler offers each of its tools, and all but the trace viewer are empty for IPUs. For a trace file
+it shows only the trace viewer, but the profiler based on `xprof` does not read such files.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def argument_order(
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """Reorders a function's positional arguments for some releases.
 
-    Arguments that a release put between others would else be taken for their neighbours, mostly without an error. Of
-    releases between two whose order is known the older one's order is meant.
+    Arguments that a release put between others would else be taken for their neighbours, mostly without an error.
+    Releases between two with a known order use the older one's order.
 
     Example:
         >>> @argument_order(1, "name", when=lambda second: isinstance(second, str))

@@ -106,7 +106,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
         return ValueError(message)
 
     def _suggestions(self, name: str) -> list[str]:
-        """Paths of attributes that may be meant: of this category first, then the same name in another one."""
+        """Paths of similar attributes: of this category first, then the same name in another one."""
         paths = {entry.name.rpartition(".")[2]: entry.name for _, entry in self._walk()}
         suggestions = [self._attributes[close].name for close in difflib.get_close_matches(name, self._attributes, n=1)]
         if name in paths:
@@ -174,7 +174,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
             Its `AttributeMetadata`.
 
         Raises:
-            ValueError: if there is no such option or category.
+            ValueError: if the option or category does not exist.
 
         Source: `tensorflow.python.ipu.config`.
 
@@ -215,7 +215,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
     def from_dict(self, dct: dict[str, Any]) -> None:
         """Updates the options from a flat dictionary such as `to_dict` returns.
 
-        Options the dictionary lacks keep their value, with a warning; keys that are no options are ignored.
+        Options that the dictionary lacks keep their value, with a warning; keys that are not options are ignored.
 
         Args:
             dct: dotted path to value, enums as their integers.

@@ -87,7 +87,7 @@ def check_io_tiles(tiles: int, has_ops: bool | None, tiles_name: str, places_nam
 
 
 def check_statistics_group(group: int, name: str) -> None:
-    """Refuses groups of no replica, which cannot share statistics."""
+    """Refuses groups without replicas, which cannot share statistics."""
     if group < 1:
         raise ValueError(f"{name} needs to be at least 1; it is {group}. 1 shares nothing. Pass 1 or more.")
 

@@ -11,7 +11,7 @@ _Class = TypeVar("_Class", bound=type)
 def deprecate_config_attribute(name: str, msg: str) -> Callable[[_Class], _Class]:
     """Marks one attribute of a configuration class: assigning to it warns.
 
-    A category may be marked too; then all that lies in it warns.
+    A category may be marked too; then all options in it warn.
 
     Args:
         name: the attribute, as the class's constructor creates it.

@@ -18,11 +18,11 @@ class AttributeMetadata:
     Args:
         name: full dotted path, such as `floating_point_behaviour.inv`.
         doc: the option's description; becomes `__doc__`.
-        depth: its level: 1 at the top, one more for each category it lies in.
+        depth: its level: 1 at the top, one more for each category that contains it.
         default: the default value, the same object as the option's first value; None for a category.
         deprecated_msg: the replacement, or None if the option is not deprecated.
         attr_type: type of the option; None for a category.
-        attr_type_str: the type as text; derived from `attr_type` when not given.
+        attr_type_str: the type as text; by default derived from `attr_type`.
         check_type_fn: returns whether a value is of the type.
 
     Source: `tensorflow.python.ipu.config`.

@@ -27,8 +27,8 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
         TypeError: if `config` is neither.
         ValueError: if options contradict each other.
         Exception: if IPUs are selected in two ways, or in none.
-        tf.errors.FailedPreconditionError: if the system has no device with so many IPUs, or another configuration
-            is active and is not to be reset.
+        tf.errors.FailedPreconditionError: if the system has no device with this number of IPUs, or another
+            configuration is active and must not be reset.
         tf.errors.InternalError: if all fitting devices are in use.
 
     Source: `tensorflow.python.ipu.config`.

@@ -55,7 +55,7 @@ class IPUConfig(_ConfigBase):
         Raises:
             ValueError: if options contradict each other.
             Exception: if IPUs are selected in two ways, or in none.
-            tf.errors.FailedPreconditionError: if the system has no device with so many IPUs.
+            tf.errors.FailedPreconditionError: if the system has no device with this number of IPUs.
             tf.errors.InternalError: if all fitting devices are in use.
 
         Source: `tensorflow.python.ipu.config`.

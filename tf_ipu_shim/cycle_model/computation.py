@@ -20,7 +20,7 @@ class Computation(NamedTuple):
         sizes: an object of the class that `SIZES_OF_KIND` names for the kind.
         element_bytes: bytes of an element.
         planning: planner options of a matmul; ignored for other kinds.
-        product: for a reduction, the matmul it consumes, if only in-place ops lie between.
+        product: for a reduction, the matmul it consumes, if only in-place ops are between.
         layouts: the layouts of a matmul's operands.
 
     Example:

@@ -76,7 +76,7 @@ class OverlappedTransfers:
 
     Args:
         loads: whether an iteration follows, whose elements are copied from the host.
-        stores: whether there is one before it, whose results go to the host.
+        stores: whether an iteration precedes, whose results are copied to the host.
     """
 
     def __init__(self, blocks: Mapping[int, Block], chip: ChipSpec, begin: int, loads: bool, stores: bool) -> None:
@@ -91,7 +91,7 @@ class OverlappedTransfers:
     ) -> tuple[int, Sequence[Phase]]:
         """Returns a step's start and the phases left for compute tiles.
 
-        The results of an iteration go to the I/O tiles after these have sent the previous results.
+        The results of an iteration are copied to the I/O tiles after these have sent the previous results.
         """
         self._begins.setdefault(ipu, start)
         step = block.steps[step_index]

@@ -191,7 +191,7 @@ def plan_matmul(
     """Plans a matmul of `[rows, inner]` by `[inner, columns]` for each group.
 
     Args:
-        layouts: how each operand lies on the tiles.
+        layouts: the layout of each operand on the tiles.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -241,8 +241,8 @@ class _OperandOrder(NamedTuple):
         inner: the axis that is summed over.
         columns: the columns of the operand that the units hold.
         positions: the positions of a convolution's kernel.
-        moving: how the operand that moves lies on the tiles.
-        held: the same of the operand that the units hold.
+        moving: the layout of the moving operand on the tiles.
+        held: the same for the operand that the units hold.
     """
 
     units: Units

@@ -36,7 +36,7 @@ class Phase(NamedTuple):
     temporary_bytes: int = 0
 
     def repeated(self, times: int) -> Phase:
-        """Returns it with the cycles and bytes of so many like it."""
+        """Returns it with the cycles and bytes of several equal ones."""
         return self._replace(cycles=times * self.cycles, total=times * self.total, bytes=times * self.bytes)
 
 

@@ -314,7 +314,7 @@ def _other(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tup
 
 
 def host_cycles(chip: ChipSpec, size: int) -> int:
-    """Returns the cycles of a stream copy with its sync; negative sizes go to the host."""
+    """Returns the cycles of a stream copy with its sync; a negative size is a copy to the host."""
     if not size:
         return 0
     return chip.cycles(HOST_SYNC_SECONDS + abs(size) / chip.host_bytes_per_second)

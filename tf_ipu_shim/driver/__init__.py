@@ -5,7 +5,7 @@ entry            reads the request, chooses the path and writes the answer
 program_requests the request as a job for a device
 paths            the paths: lowered, from the executable cache, compiled in advance, written as an application
 uncompiled_ops   the path of a session's uncompiled ops, of which only a profile is written
-planned_program  lowers, plans the memory, settles how the program runs (execution_choice), has profiles written
+planned_program  lowers, plans the memory, chooses the execution mode (execution_choice), writes profiles
 cached_programs  a program's record in the executable cache, and its key
 compilation      the plugin's data for reports of the compilation: name, events, progress bar
 applications     writes a program to a file

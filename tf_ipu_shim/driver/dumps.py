@@ -28,7 +28,7 @@ def write_dumps(request: ProgramRequest, program: LoweredProgram, device: IpuDev
     """Writes the requested dumps of a program that Graphcore would compile an engine for.
 
     The schedule is printed to stderr. The tensor map is the file `MODULE.tensor_map.json` of the directory, which is
-    made; one that cannot be written is a line in the log.
+    created; failed writes are logged.
 
     Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
     """

@@ -1,8 +1,8 @@
 """Decides whether a program computes anything, for which Graphcore's software would compile an engine.
 
-Graphcore's compiler makes no engine for a program that only returns constants or arguments, or only computes on scalars
-element by element. The driver answers those itself. So they count as no compilation and appear in no trace. Assigning a
-variable is a result like the others; values sent to the host or to other replicas are results too.
+Graphcore's compiler does not make an engine for a program that only returns constants or arguments, or only computes
+elementwise on scalars. The driver answers those itself. So they are not counted as compilations and do not appear in
+traces. Assigning a variable is a result like the others; values sent to the host or to other replicas are results too.
 """
 
 from __future__ import annotations

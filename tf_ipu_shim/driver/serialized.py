@@ -40,7 +40,7 @@ def is_requested(device: IpuDevice) -> bool:
 def write_serialized(library: Library, request: ProgramRequest, device: IpuDevice, program: Program) -> None:
     """Writes a program's files to the configured folder.
 
-    Those that cannot be written are a line in the log: the program runs all the same.
+    Failed writes are logged, and the program still runs.
     """
     if not program.needs_engine:
         return

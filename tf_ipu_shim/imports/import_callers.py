@@ -32,7 +32,7 @@ def is_module_imported() -> bool:
 
 
 def is_imported_by_script() -> bool:
-    """Returns whether it is a script that imports, and no installed package that looks which version it has."""
+    """Returns whether a script imports, not an installed package that looks up the version."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_IMPORTING):
         frame = frame.f_back

@@ -49,7 +49,7 @@ class System:
         return (len(self.devices) + 1) // 2
 
     def devices_with(self, num_ipus: int) -> tuple[PoplarDevice, ...]:
-        """Returns the devices that hold exactly so many IPUs, in id order; none if no device does."""
+        """Returns the devices with exactly this number of IPUs, in id order; none if no device has."""
         return tuple(device for device in self.devices if device.num_ipus == num_ipus)
 
     def device(self, device_id: int) -> PoplarDevice:

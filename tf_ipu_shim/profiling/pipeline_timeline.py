@@ -161,8 +161,8 @@ def _schedule_sequentially(
 ) -> Iterator[ScheduledStep]:
     """Groups an IPU's rows into slots of half the busiest IPU's time for a mini-batch.
 
-    One direction may take longer than a slot, and the other less: the next one begins at its end. Between one
-    mini-batch and the next there is time for all of it.
+    One direction may take longer than a slot, and the other less: the next one begins at its end. All of it fits
+    between one mini-batch and the next.
     """
     groups = [(slot, group) for slot, group in groups if group]
     starts = _start_cycles([group for _, group in groups], between * cycles)

@@ -242,7 +242,7 @@ class IpuMemory:
 
         Args:
             ipu: its place in the TensorFlow device.
-            device: the number of that.
+            device: the number of the TensorFlow device.
 
         Raises:
             AssertionError: no program has run on it.
@@ -254,7 +254,7 @@ class IpuMemory:
 
         Args:
             ipu: its place in the TensorFlow device.
-            device: the number of that.
+            device: the number of the TensorFlow device.
 
         Raises:
             AssertionError: no program has run on it.

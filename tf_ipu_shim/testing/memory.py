@@ -28,7 +28,7 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
 
     Raises:
         AssertionError: a program leaves less, or none has run. It names the largest owners.
-        ValueError: there is no such part.
+        ValueError: the part does not exist.
         TypeError: it is not a number.
 
     Example:
@@ -61,8 +61,8 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
 
     Args:
         limit: bytes of an IPU, at the largest step.
-        ipu: its place in the TensorFlow device; each of them when not given.
-        device: the number of that.
+        ipu: its place in the TensorFlow device; by default each of them.
+        device: the number of the TensorFlow device.
         report: the report of the programs; by default this process's.
 
     Raises:
@@ -146,7 +146,7 @@ def check_growth(
 def baseline_of(
     report: MemoryReport | None = None, counts: Mapping[str, int] = types.MappingProxyType({})
 ) -> baseline.Baseline:
-    """Returns the figures of a report as a baseline; of this process when not given.
+    """Returns the figures of a report as a baseline; by default this process's report.
 
     Args:
         counts: how many layers had each automatic name of Keras before; `dense_2` is named `dense` if 2 had.

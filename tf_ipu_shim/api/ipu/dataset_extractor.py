@@ -58,7 +58,7 @@ def dataset_extractor(dataset: Any, num_elements: int, filename: str, feed_name:
         An int64 tensor, the number of elements; in graph mode it writes when it runs.
 
     Raises:
-        TypeError: `dataset` is not a dataset, or it has elements that are no plain tensors.
+        TypeError: `dataset` is not a dataset, or it has elements that are not plain tensors.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
         OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.
 

@@ -31,7 +31,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`.
 
     Raises:
-        TypeError: an argument has the wrong type, or there is no such argument.
+        TypeError: an argument has the wrong type, or is unknown.
         ValueError: a number is out of range, both `every_n_iter` and `every_n_secs` are given, or nothing says when to
             log.
 

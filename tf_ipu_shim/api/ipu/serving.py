@@ -42,7 +42,7 @@ def export_single_step(
             the file. Here a request is computed when it arrives.
         predict_step_signature: a `tf.TensorSpec` for each argument of `predict_step`.
         input_dataset: a `tf.data.Dataset` whose elements are requests.
-        output_names: names of the outputs; `output_0` and so on when left out.
+        output_names: names of the outputs; by default `output_0`, `output_1` and so on.
         preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         postprocessing_step: runs on the CPU behind.
@@ -60,7 +60,7 @@ def export_single_step(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the directory is not empty, a signature is missing or given twice, or the steps do not fit together.
+        ValueError: the directory is not empty, a signature is missing or given twice, or the steps do not match.
         UnsupportedError: the model has an op that TensorFlow Serving does not have.
 
     Source: `tensorflow.python.ipu.serving.export_single_step`.
@@ -115,7 +115,7 @@ def export_pipeline(
         name: the name of the pipeline; ops of the model have it in their names.
         predict_step_signature: a `tf.TensorSpec` for each argument of the first stage, or for each value in a request.
         input_dataset: a `tf.data.Dataset` whose elements are requests.
-        output_names: names of the outputs; `output_0` and so on when left out.
+        output_names: names of the outputs; by default `output_0`, `output_1` and so on.
         preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         postprocessing_step: runs on the CPU behind.
@@ -165,7 +165,7 @@ def export_keras(
         model: made in the scope of an `IPUStrategy`, and built.
         export_dir: the directory of the SavedModel; it must be empty or not exist.
         batch_size: samples of a request; left out if the model's inputs have it.
-        output_names: names of the outputs; `output_0` and so on when left out.
+        output_names: names of the outputs; by default `output_0`, `output_1` and so on.
         preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         postprocessing_step: runs on the CPU behind.
@@ -177,8 +177,8 @@ def export_keras(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the model was created elsewhere, a dimension of its inputs is unknown, the directory is not empty,
-            or the steps do not fit together.
+        ValueError: the model was not created in an IPU strategy, a dimension of its inputs is unknown, the directory is
+            not empty, or the steps do not match.
         RuntimeError: the model's inputs are not known: it is not built.
 
     Source: `tensorflow.python.ipu.serving.export_keras`.

@@ -24,7 +24,7 @@ def tensor_memory_use(tensor: Any) -> int:
     """Bytes of a tensor.
 
     Args:
-        tensor: a tensor of static shape; others count as nothing.
+        tensor: a tensor of static shape; others have size 0.
 
     Source: `tensorflow.python.ipu.sharding_utils.tensor_memory_use`.
 

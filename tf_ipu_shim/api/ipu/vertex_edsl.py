@@ -1,8 +1,8 @@
 """`tensorflow.python.ipu.vertex_edsl`: expressions for `custom_ops.codelet_expression_op`.
 
-Graphcore builds an expression tree here and generates a codelet's C++ from it. This package has no codelet compiler:
-an expression is computed by TensorFlow ops on the inputs themselves, so the functions below accept and return tensors.
-The classes of the expression tree are refused by name; write the expression with operators and these functions.
+Graphcore builds an expression tree here and generates a codelet's C++ from it. Codelets are not compiled here: an
+expression is computed by TensorFlow ops on the inputs themselves, so the functions below accept and return tensors. The
+classes of the expression tree are refused by name; write the expression with operators and these functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def condition(pred: Any, a: Any, b: Any) -> Any:
     Args:
         pred: the value that decides.
         a: the value if `pred` is true.
-        b: the value elsewhere.
+        b: the value if it is false.
 
     Returns:
         The expression.

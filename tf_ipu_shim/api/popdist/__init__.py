@@ -165,7 +165,7 @@ def checkNumIpusPerReplica(ipusPerReplica: int) -> bool:  # noqa: N802, N803
 
 
 def getDeviceId(ipusPerReplica: int = 0) -> int:  # noqa: N802, N803
-    """Returns the Poplar device for this instance's replicas, which no other instance has an IPU of.
+    """Returns the Poplar device for this instance's replicas; it shares no IPU with other instances.
 
     Args:
         ipusPerReplica: the number of IPUs of each replica; 0 for `poprun`'s own number.
@@ -200,7 +200,7 @@ def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *
         The function's result; None in the other instances.
 
     Raises:
-        ValueError: there is no such instance.
+        ValueError: the instance does not exist.
 
     Source: `popdist.execute_on_instances`.
 

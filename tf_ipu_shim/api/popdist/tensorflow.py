@@ -25,7 +25,7 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
 
     Raises:
         TypeError: `config` is none, or `ipus_per_replica` no integer.
-        ValueError: `ipus_per_replica` is below 1, `poprun` was told another number, or the simulated system has not
+        ValueError: `ipus_per_replica` is below 1, `poprun` has another number, or the simulated system does not have
             enough.
 
     Source: `popdist.tensorflow.set_ipu_config`.

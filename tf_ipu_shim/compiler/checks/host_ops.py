@@ -114,8 +114,8 @@ def move_iterators_to_device(
 ) -> Iterator[node_def_pb2.NodeDef]:
     """Moves a loop's iterator handles to the IPU's device, so that the whole loop runs on that device.
 
-    TensorFlow places ops that take a handle on the resource's device, which is the host for an iterator. The loop would
-    be on two devices that communicate in each iteration. Mode `kernels` (`loop_frames`) would need even less.
+    TensorFlow places ops with a handle as input on the resource's device, which is the host for an iterator. The loop
+    would be on two devices that communicate in each iteration. Mode `kernels` (`loop_frames`) would need even less.
     TensorFlow moves each `Enter` to the op that uses its result, in an order that depends on addresses in memory. A
     nested loop has two in a row. If the outer one is moved first, it stays on the host and sends the handle in the
     first iteration only. The IPU waits for it in the second. Checked on 2.15.1 and 2.21.0.

@@ -50,7 +50,7 @@ class FoldedOps:
     """The ops of a function that XLA's compiler computes.
 
     Args:
-        function: one of a program's, as XLA compiles it.
+        function: a function of a program, as XLA compiles it.
         constant_indices: the indices of its arguments that are constants in its calls.
     """
 

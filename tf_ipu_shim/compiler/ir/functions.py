@@ -37,7 +37,7 @@ class Functions(Mapping[str, FunctionGraph]):
         base: the functions from which these differ in part, such as the functions of all replicas.
 
     Attributes:
-        written: the FunctionDefs that were made of these, by the name that they have outside.
+        written: the FunctionDefs of these, by the name that they have outside.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class ProgramRequest:
         arg_shapes: shape of each argument; `()` for resources.
         variable_names: for resources the variable's name, else `""`.
         variable_types: for resources the variable's `DataType`, 0 if unknown.
-        single_op: whether the function is one op of a graph, and no program of the script's.
+        single_op: whether the function is one op of a graph, not a program of the script.
     """
 
     name: str

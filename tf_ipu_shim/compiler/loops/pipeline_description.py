@@ -38,7 +38,7 @@ class PipelineDescription:
             out, for one mini-batch; all 0 in inference.
         checkpoint_bytes: for each stage, values given to `recomputation_checkpoint`, for one mini-batch.
         kept_tensors: for each stage, how many tensors `kept_bytes` counts.
-        stashed_tensors: the same of `input_bytes` and `checkpoint_bytes`.
+        stashed_tensors: the same for `input_bytes` and `checkpoint_bytes`.
         offload_activations: whether activations are in remote memory; None if the script left it open.
         replicated_optimizer_state_sharding: whether replicas share the variables that only the update uses.
         replicated_weight_sharding: whether replicas share offloaded weights; None if the script left it open.

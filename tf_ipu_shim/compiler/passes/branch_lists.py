@@ -61,7 +61,7 @@ class _Finder:
         return empty_lists
 
     def _sibling_branches(self, graph: FunctionGraph) -> Iterator[FunctionGraph]:
-        """Yields the sibling branches of one."""
+        """Yields the sibling branches of a branch."""
         for _, node in self._calls.get(graph.name, ()):
             if node.op in vocabulary.BRANCHES:
                 names = op_types.called_functions(node.proto)

@@ -4,8 +4,8 @@ XLA must know axes, shapes and permutations when it compiles. A gradient functio
 from that function's results. If the call is in a branch, XLA does not know that they are constants. It compiles with
 their largest possible value (a dynamic size), which leads to a wrong gradient or an error about shapes. Example: the
 gradient of `tf.gather(x, indices, axis=1)` in a `tf.function` called in a `tf.cond`. If the call is in a loop, the
-gradient's loop reads them from TensorLists, one an iteration. An IPU has no dynamic shapes, so that such numbers are
-constants there, too.
+gradient's loop reads them from TensorLists, one an iteration. An IPU does not support dynamic shapes, so such numbers
+are constants there, too.
 
 A seed stays, even if it is passed to other functions (`seed_uses`): XLA draws other random numbers from a constant seed
 (`constant_folding`).

@@ -49,7 +49,7 @@ def _as_scatter(node: Node, graph: FunctionGraph) -> list[node_def_pb2.NodeDef] 
 
 
 def _only_source(node: Node, graph: FunctionGraph) -> Node | None:
-    """Returns the segment sum whose result is used as this node's gradient and nowhere else."""
+    """Returns the segment sum whose result is used only as this node's gradient."""
     user, source = node, node.producers[2]
     returned = {producer_name(result.tensor) for result in graph.results}
     while source is not None and source.users == [user] and source.name not in returned:

@@ -1,8 +1,8 @@
 """Groups the ops of each IPU into phases; each phase becomes one XLA program.
 
-An IPU's ops fall into phases: between two of them something has to arrive from elsewhere. The phase of an op is the
-largest number of crossings on a way to it. Programs of one IPU run in order of phase; programs of different IPUs run
-at the same time wherever no exchange orders them.
+An IPU's ops are divided into phases: between two of them data has to arrive from another location. The phase of an op
+is the largest number of crossings on a way to it. Programs of one IPU run in order of phase; programs of different IPUs
+run at the same time wherever no exchange orders them.
 """
 
 from __future__ import annotations

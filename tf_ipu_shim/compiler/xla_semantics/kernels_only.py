@@ -1,6 +1,6 @@
 """Finds ops that only TensorFlow's kernels compute correctly; their programs run in mode `kernels`.
 
-Sorting puts NaN, and zeros of both signs, elsewhere. A list of tensors that grows stays as long as it is in XLA's
+Sorting orders NaN, and zeros of both signs, differently. A list of tensors that grows stays as long as it is in XLA's
 programs, which write to its last element instead. Others are fake quantisation, special functions, images, complex
 functions, Fourier transforms, factors of matrices and segments of NaN, infinity and extreme numbers.
 """

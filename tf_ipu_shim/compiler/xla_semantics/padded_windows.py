@@ -41,7 +41,7 @@ OPERANDS = {
 
 
 def multiplies_padding(node: node_def_pb2.NodeDef) -> bool:
-    """Returns whether XLA multiplies zeros that are no elements of an operand."""
+    """Returns whether XLA multiplies zeros that are not elements of an operand."""
     if node.op not in OPERANDS or node.attr["T"].type not in TYPES:
         return False
     return node.attr["padding"].s != b"VALID" or "BackpropInput" in node.op

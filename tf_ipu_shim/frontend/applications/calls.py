@@ -75,8 +75,8 @@ def embedded_runtime_start(
     outlives sessions. It keeps the arguments of its first start.
 
     Args:
-        executable_file: the file that `experimental_application_compile_op` has written: a path, or the tensor of one
-            whose value is known.
+        executable_file: the file that `experimental_application_compile_op` has written: a path, or a string tensor
+            with a known value.
         inputs: the application's inputs: a list of tensors in the order of the signature, or a dictionary by their
             names, `"XLA_Args/<variable>"`.
         name: the name of the engine. One name is one engine in the process.

@@ -45,7 +45,7 @@ class Engine:
 
     Raises:
         tf.errors.InternalError: there are not enough free IPUs.
-        tf.errors.InvalidArgumentError: the application is for another chip, or makes no sense.
+        tf.errors.InvalidArgumentError: the application is for another chip, or is invalid.
     """
 
     def __init__(self, name: str, executable: Any, weights: Sequence[bytes]) -> None:
@@ -75,7 +75,7 @@ class Engine:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the engine: anyone who waits for it gets an error. Its IPUs are free afterwards."""
+        """Ends the engine: callers that wait for it receive an error. Its IPUs are free afterwards."""
         self._closing.set()
         self._fail(errors_impl.CANCELLED, f"Engine '{self.name}' has ended.", closes=True)
         if self._thread.is_alive():

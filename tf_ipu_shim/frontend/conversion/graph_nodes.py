@@ -63,7 +63,7 @@ def nodes_by_name(graph_def: Any) -> dict[str, Any]:
 
 
 def ancestors(nodes: dict[str, Any], names: Iterable[str]) -> set[str]:
-    """Returns the named nodes and all that they need, control inputs included; names of no node are left out."""
+    """Returns the named nodes and all that they need, control inputs included; names without a node are left out."""
     visited: set[str] = set()
     pending = [name for name in names if name in nodes]
     while pending:

@@ -22,7 +22,8 @@ __all__ = ["IPUInfeedQueue", "IPUIterator", "IPUOwnedIterator", "element_argumen
 class IPUInfeedQueue(feed_names.NonCopyable):
     """Feeds a dataset to a loop or pipeline on an IPU, an element an iteration.
 
-    The dataset runs on the host, in TensorFlow's own iterator; the program takes elements without returning to Python.
+    The dataset runs on the host, in TensorFlow's own iterator; the program dequeues elements without returning to
+    Python.
 
     Args:
         dataset: a `tf.data.Dataset` whose elements have fully defined shapes.
@@ -30,7 +31,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
             have a feed name here.
         prefetch_depth: number of elements (1 to 255) that are prefetched. The SDK's default if left out, and from SDK
             2.6 on if 0, as in Graphcore's.
-        optimise_latency: recorded; on a simulated IPU nothing is faster for it.
+        optimise_latency: recorded; it does not make a simulated IPU faster.
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`, `data_to_prefetch`.
 
     Raises:

@@ -51,7 +51,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         outfeed_mode: an `IPUOutfeedMode`; `ALL` when left out. SDKs up to 2.3 have the feed name here.
         device_ordinal: the TensorFlow device that fills it; by default the current IPU strategy's, else 0.
         buffer_depth: elements that the real device buffers, at least 1; no effect.
-        optimise_latency: recorded; on a simulated IPU nothing is faster for it.
+        optimise_latency: recorded; it does not make a simulated IPU faster.
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
 
     Raises:
@@ -199,8 +199,8 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
 
         Raises:
             ValueError: no program enqueues to it, and this thread made it or builds a graph.
-            FailedPreconditionError: it is in mode `LAST`, and has no last element: no program has run, or outfeeds are
-                synthetic. In graph mode where the tensors are fetched.
+            FailedPreconditionError: it is in mode `LAST` but empty: no program has run, or outfeeds are synthetic. In
+                graph mode where the tensors are fetched.
         """
         enqueued = self._sent
         if enqueued is None:

@@ -161,7 +161,7 @@ class _OptimizerV2Wrapper(OptimizerV2):
         return self._opt.get_slot(var, slot_name)
 
     def add_slot(self, var: Any, slot_name: str, initializer: Any = "zeros", shape: Any = None) -> Any:
-        """Adds a slot to the wrapped optimizer; arguments as Keras has them."""
+        """Adds a slot to the wrapped optimizer; arguments as in Keras."""
         return self._opt.add_slot(var, slot_name, initializer, shape)
 
     def get_slot_names(self) -> Any:

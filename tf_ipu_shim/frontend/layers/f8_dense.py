@@ -69,7 +69,7 @@ class Dense(_Dense):  # type: ignore[misc]
         """Creates the variables: with two input shapes, for 8-bit floats.
 
         Args:
-            input_shape: `[..., inputs]`, or a list of that and the metadata's shape.
+            input_shape: `[..., inputs]`, or a list of this shape and the metadata's.
 
         Raises:
             ValueError: the last dimension is not known.

@@ -189,8 +189,8 @@ class PopnnRNN(IPULayer):
             initial_state: `[batch, units]`, for an LSTM a list of hidden and cell state; zeros by default.
 
         Returns:
-            The last output `[batch, units]`, or all outputs with `return_sequences`; with `return_state` a list of
-            that and the last states.
+            The last output `[batch, units]`, or all outputs with `return_sequences`; with `return_state` a list of the
+            output and the last states.
 
         Raises:
             ValueError: the inputs have another rank than 3.

@@ -9,7 +9,7 @@ import tensorflow.compat.v2 as tf
 
 
 def hard_sigmoid(x: Any) -> Any:
-    """`0.2 * x + 0.5`, clipped to 0 and 1, as Keras 2 has it.
+    """`0.2 * x + 0.5`, clipped to 0 and 1, as in Keras 2.
 
     Example:
         >>> hard_sigmoid(tf.constant([-5.0, 0.0, 5.0])).numpy().tolist()

@@ -59,7 +59,7 @@ def parse_name(name: Any) -> tuple[str, str]:
 
 
 def register_emulation(emulation: Emulation) -> None:
-    """Registers an emulation, in place of one of the same name."""
+    """Registers an emulation, and replaces one of the same name."""
     key = emulation.library, emulation.op
     registered = emulations.get(key)
     if (

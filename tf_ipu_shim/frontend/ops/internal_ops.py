@@ -55,7 +55,8 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
         otherwise it does not depend on the input.
 
     Raises:
-        ValueError: the depth is below 0, a size of the shape is open, or there is no program that could keep a queue.
+        ValueError: the depth is below 0, a size of the shape is unknown, or the call is outside a program, which would
+            keep the queue.
 
     Source: `tensorflow.python.ipu.ops.internal_ops.fifo`.
 

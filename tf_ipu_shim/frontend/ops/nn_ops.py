@@ -135,7 +135,7 @@ def multi_conv(func: Callable[..., Any] | None = None, options: dict[str, Any] |
         A function with the same arguments and results.
 
     Raises:
-        TypeError: when called, if the options are no dictionary.
+        TypeError: when called, if the options are not a dictionary.
         InternalError: when the program runs, if Poplar would refuse the options.
 
     Source: `tensorflow.python.ipu.nn_ops.multi_conv`.

@@ -25,7 +25,7 @@ def sequence_slice(
 
     Raises:
         ValueError: the numbers of slices differ or are zero, or the inner shapes differ.
-        TypeError: these numbers are no integers.
+        TypeError: these numbers are not integers.
 
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice`.
 
@@ -59,7 +59,7 @@ def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, ze
 
     Raises:
         ValueError: the numbers of slices differ or are zero, or the inner shapes differ.
-        TypeError: these numbers are no integers.
+        TypeError: these numbers are not integers.
 
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice_pack`.
 
@@ -89,7 +89,7 @@ def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elem
 
     Raises:
         ValueError: the numbers of slices differ or are zero, or `src` is a scalar.
-        TypeError: these numbers are no integers.
+        TypeError: these numbers are not integers.
 
     Source: `tensorflow.python.ipu.ops.slicing_ops.sequence_slice_unpack`.
 

@@ -110,7 +110,7 @@ def fixed_width_bins(inputs: Any, n_bins: int) -> tf.Tensor:
         returns `n_bins` counts.
 
     Raises:
-        ValueError: the values are of another type, or there is no bin.
+        ValueError: the values are of another type, or the number of bins is 0.
 
     Source: `tensorflow.python.ipu.ops.statistics_ops.fixed_width_bins`.
 

@@ -119,7 +119,7 @@ class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
         num_mini_batches: the number of mini-batches of an update.
-        verify_usage: recorded; there is no wrong usage to find, see above.
+        verify_usage: recorded; wrong usage is impossible, see above.
         name: the name of the operations.
 
     Raises:

@@ -43,7 +43,7 @@ def measure_footprint(graph: Any, bounds: Sequence[int]) -> StageFootprint:
 
 
 class _StageOps:
-    """The ops of the stages. Tensors go by their names.
+    """The ops of the stages. Tensors are identified by their names.
 
     Args:
         bounds: see `measure_footprint`.

@@ -37,7 +37,7 @@ class OptimizerFunctionOutput:
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: an argument does not go with this kind of optimizer, or with another argument.
+        ValueError: an argument does not match this kind of optimizer, or conflicts with another argument.
 
     Source: `tensorflow.python.ipu.ops.pipelining_ops.OptimizerFunctionOutput`.
 

@@ -134,7 +134,7 @@ def pipeline(
         ValueError: an argument is out of range, or a stage uses a tensor from outside.
         NotImplementedError: an argument that Graphcore's function refuses.
         RuntimeError: it is called eagerly.
-        tf.errors.FailedPreconditionError: when run: the schedule cannot run so many mini-batches.
+        tf.errors.FailedPreconditionError: when run: the schedule cannot run this number of mini-batches.
 
     Source: `tensorflow.python.ipu.ops.pipelining_ops.pipeline`.
 

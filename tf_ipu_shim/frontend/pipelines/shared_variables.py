@@ -16,7 +16,7 @@ class StageSpan(NamedTuple):
 
 
 def refuse_shared_variables(graph: Any, spans: Iterable[StageSpan]) -> None:
-    """Raises ValueError if stages on two IPUs use a variable. Stages that are on all IPUs are not looked at."""
+    """Raises ValueError if stages on two IPUs use a variable. Stages that are on all IPUs are not checked."""
     operations = graph.get_operations()
     span_of = {operation: span for span in spans if span.ipu >= 0 for operation in operations[span.first : span.end]}
     names = {id(variable.handle): variable.name.split(":")[0] for variable in graph.variables}

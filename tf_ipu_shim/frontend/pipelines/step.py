@@ -43,7 +43,7 @@ class PipelineStep:
 
     Raises:
         ValueError: a stage uses a tensor from outside or a variable of a stage on another IPU, or the last stage's
-            outputs have nowhere to go.
+            outputs have no destination.
     """
 
     def __init__(self, arguments: PipelineArguments, name: str) -> None:

@@ -35,7 +35,7 @@ def ipu_scope(device: str) -> Iterator[None]:
 
     Raises:
         ValueError: for text that names no device.
-        InvalidArgumentError: eager, and there is no such device.
+        InvalidArgumentError: in eager mode, the device does not exist.
 
     Source: `tensorflow.python.ipu.scopes.ipu_scope`.
 

@@ -89,7 +89,7 @@ def all_stack(tensor: Any, name: str | None = None) -> Any:
 
 
 def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
-    """Returns the tensor of one process, in all of them.
+    """Returns the tensor of one process, in all processes.
 
     Example:
         >>> broadcast(tf.constant([1.0]), 0).numpy().tolist()

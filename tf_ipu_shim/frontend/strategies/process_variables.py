@@ -106,7 +106,7 @@ class IPUSyncOnReadVariable(IPUDistributedVariable):
         """Adds a value to this process's.
 
         Raises:
-            ValueError: outside of replicas, to a sum.
+            ValueError: the aggregation is SUM, and the call is outside of replicas.
         """
         self._check_update("assign_add")
         return super().assign_add(delta, *args, **kwargs)
@@ -115,7 +115,7 @@ class IPUSyncOnReadVariable(IPUDistributedVariable):
         """Subtracts a value from this process's.
 
         Raises:
-            ValueError: outside of replicas, from a sum.
+            ValueError: the aggregation is SUM, and the call is outside of replicas.
         """
         self._check_update("assign_sub")
         return super().assign_sub(delta, *args, **kwargs)

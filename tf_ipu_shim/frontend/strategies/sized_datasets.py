@@ -34,7 +34,7 @@ def _always_true(self: Any) -> bool:
 
 
 def unwrap_dataset(distributed: Any) -> Any:
-    """Returns the script's dataset in one that a strategy of one IPU device distributes; anything else unchanged.
+    """Wraps the script's dataset for a strategy of one IPU device to distribute; returns anything else unchanged.
 
     Example:
         >>> unwrap_dataset(strategy.experimental_distribute_dataset(tf.data.Dataset.range(4))).element_spec.dtype

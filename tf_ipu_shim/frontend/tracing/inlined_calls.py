@@ -158,7 +158,7 @@ class _InlinedCall:
 
     Attributes:
         made: ops of the copy.
-        effects: those of them that run whether a result needs them or not.
+        effects: the ones of them that run even if no result needs them.
     """
 
     made: list[ops.Operation]

@@ -79,7 +79,7 @@ class TracedComputation:
     """A traced function, ready to compile.
 
     Args:
-        graph: what it does; what it takes from around is in `external_captures`, the inputs first.
+        graph: its ops; its inputs and captured tensors are in `external_captures`, the inputs first.
         inputs: its inputs as tensors of the graph around.
     """
 

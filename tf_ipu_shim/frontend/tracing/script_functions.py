@@ -27,7 +27,7 @@ def describe_function(function: Callable[..., Any]) -> str:
 def explain_call_mismatch(
     function: Callable[..., Any], argument_count: int, keywords: Iterable[str] = ()
 ) -> str | None:
-    """Returns why a function cannot be called with so many arguments.
+    """Returns why a function cannot be called with this number of arguments.
 
     Example:
         >>> explain_call_mismatch(lambda x, y: x, 1)

@@ -39,7 +39,7 @@ def get_num_of_ipus_in_device(ipu_device: str, device: str = "cpu") -> int:
         The number of IPUs; 1 for `/device:IPU:0` when nothing is configured.
 
     Raises:
-        tf.errors.InvalidArgumentError: if there is no such device.
+        tf.errors.InvalidArgumentError: if the device does not exist.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.3 and newer).
 
@@ -97,7 +97,7 @@ def use_synthetic_data_for(synthetic_data_category: int) -> bool:
         synthetic_data_category: a `SyntheticDataCategory`.
 
     Raises:
-        ValueError: there is no such category.
+        ValueError: the category does not exist.
 
     Source: `tensorflow.python.ipu.utils` (SDK 2.1 and newer).
 

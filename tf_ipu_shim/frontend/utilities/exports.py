@@ -39,7 +39,7 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
     Raises:
         TypeError: `dataset` is not a dataset, its elements are not plain tensors, `num_elements` is not an integer, or
             `filename` is not a path.
-        NotFoundError: there is no directory for the file.
+        NotFoundError: the file's directory does not exist.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
         OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.
     """
@@ -129,7 +129,7 @@ def export_dataset_to_file(
     apply_debug_options: bool = True,
     apply_options: bool | None = None,
 ) -> None:
-    """Writes the first elements of a dataset or infeed to a file, so that a program's data can be looked at or kept.
+    """Writes the first elements of a dataset or infeed to a file, so that a program's data can be inspected or kept.
 
     `tf_ipu_shim.TensorFile` reads it; the format is documented there. Graphcore's own tools read another format.
 

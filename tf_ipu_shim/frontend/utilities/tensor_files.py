@@ -108,7 +108,7 @@ class TensorFile:
         tensors: a `TensorInfo` for each tensor of an element.
 
     Raises:
-        ValueError: it is no such file.
+        ValueError: it is not such a file.
 
     Example:
         >>> ipu.utils.export_dataset_to_file(tf.data.Dataset.range(10).map(lambda i: {"i": i}), "numbers.bin", 3)

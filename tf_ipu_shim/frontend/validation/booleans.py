@@ -22,7 +22,7 @@ def check_boolean(name: str, value: Any) -> None:
 
 
 def three_state(name: str, value: Any) -> bool | None:
-    """Returns a choice that may be left open, given as a switch or by the name that Graphcore's driver has for it.
+    """Returns an optional choice, given as a switch or by its name in Graphcore's driver.
 
     Example:
         >>> three_state("offload_activations", "THREESTATE_OFF")

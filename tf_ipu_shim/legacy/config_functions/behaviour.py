@@ -78,7 +78,7 @@ def set_norm_options(
         `opts`.
 
     Raises:
-        ValueError: if the group has no replica.
+        ValueError: if the group is empty.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
     """
@@ -149,7 +149,7 @@ def set_io_tile_options(
     Args:
         opts: an `IpuOptions`; it is changed.
         num_io_tiles: how many tiles.
-        place_ops_on_io_tiles: put transfer operations on them; None leaves it unchanged.
+        place_ops_on_io_tiles: whether transfer operations run on them; None leaves it unchanged.
         io_tile_available_memory_proportion: share of their memory that data may use.
 
     Returns:

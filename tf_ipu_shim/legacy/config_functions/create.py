@@ -82,7 +82,7 @@ def create_ipu_config(
 
     Raises:
         Exception: if the profiling arguments contradict each other, or control dependencies are to be retained.
-        TypeError: if there is no scheduler of that name, or an argument is of another type.
+        TypeError: if the scheduler is unknown, or an argument is of another type.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.3).
 

@@ -81,11 +81,11 @@ def set_pooling_options(opts: Any, pooling_options: _Options | None = None) -> A
 def set_gcl_options(opts: Any, gcl_options: _Options | int | None = None, num_io_tiles: int | _Options = 0) -> Any:
     """Sets options of the collectives library.
 
-    Arguments, result and source as for `set_compilation_options`. `num_io_tiles` came first up to SDK 1.4, so a
-    number in the place of `gcl_options` is taken for it.
+    Arguments, result and source as for `set_compilation_options`. `num_io_tiles` was the first argument up to SDK 1.4,
+    so a number instead of `gcl_options` is used as it.
 
     Raises:
-        TypeError: if the options are no dictionary of strings.
+        TypeError: if the options are not a dictionary of strings.
     """
     if isinstance(gcl_options, int) and not isinstance(gcl_options, bool):
         first: Any = gcl_options

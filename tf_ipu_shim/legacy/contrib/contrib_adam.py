@@ -13,7 +13,7 @@ from tf_ipu_shim.tf_private import variables as tf_variables
 
 
 class _Rows(NamedTuple):
-    """Gradients of some rows of a variable, as a whole one's. XLA has no kernel for updates of rows.
+    """Gradients of some rows of a variable, as a whole one's. XLA does not have a kernel for updates of rows.
 
     Args:
         gradient: zero if there is none; repeated rows are added up.

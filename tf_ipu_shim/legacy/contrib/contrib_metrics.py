@@ -18,7 +18,7 @@ def accuracy(predictions: Any, labels: Any, weights: Any = None, name: str | Non
         name: the name of the op.
 
     Raises:
-        ValueError: the types differ, or are no classes.
+        ValueError: the types differ, or are not classes.
 
     Source: `tensorflow.contrib.metrics.accuracy`.
     """

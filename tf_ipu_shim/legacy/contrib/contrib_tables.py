@@ -59,7 +59,7 @@ def index_table_from_tensor(
     Args:
         mapping: the strings.
         num_oov_buckets: how many numbers others have, by their hash.
-        default_value: the value of others, if there are no such numbers.
+        default_value: the value of others, if `num_oov_buckets` is 0.
         hasher_spec: the hash.
         dtype: the dtype of the keys.
         name: the name of the operation.

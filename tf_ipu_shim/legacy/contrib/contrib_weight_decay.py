@@ -13,8 +13,8 @@ import tensorflow.compat.v1 as v1
 class DecoupledWeightDecayExtension:
     """Decays weights separately from an optimizer's update (Loshchilov and Hutter, "Decoupled Weight Decay", 2017).
 
-    `weight_decay * w` is taken off a weight before each of its updates; the learning rate is no part of it. A class
-    that has an optimizer as its second base has that optimizer's arguments besides.
+    `weight_decay * w` is subtracted from a weight before each of its updates; it does not include the learning rate. A
+    class that has an optimizer as its second base has that optimizer's arguments too.
 
     Args:
         weight_decay: the part of a weight that is subtracted, a number or a tensor.
@@ -183,7 +183,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: Any) -> Any:
         base_optimizer: a class of `tf.compat.v1.train`.
 
     Returns:
-        The class: its first argument is `weight_decay`, and the others go by their names.
+        The class: its first argument is `weight_decay`, and the others are keyword arguments.
 
     Source: `tensorflow.contrib.opt.extend_with_decoupled_weight_decay`.
 

@@ -104,7 +104,7 @@ def first_free(system: System, ipus: int, count: int) -> int | None:
     """Returns the first of `count` consecutive unused devices with so many IPUs.
 
     Returns:
-        0 if each row is in use: who holds the devices is said when they are asked for. None if the system has too few.
+        0 if none is free: a later request then names the processes that hold them. None if the system has too few.
     """
     devices = system.devices_with(ipus)
     if len(devices) < count:

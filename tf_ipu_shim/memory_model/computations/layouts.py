@@ -1,4 +1,4 @@
-"""Tells in which order tensors lie on their tiles: along which axis neighbours lie, and whether a matmul wants that."""
+"""Finds the order of tensors on their tiles: the axis of neighbouring elements, and whether a matmul wants it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _normalised(instruction: Any, by_id: Mapping[int, Any]) -> Any:
 
 
 class Layouts(NamedTuple):
-    """In which order the tensors of an HLO computation lie.
+    """The layouts of the tensors of an HLO computation.
 
     Args:
         given: arguments that something else made, by their instructions: the axis whose neighbours are neighbours on
@@ -80,7 +80,7 @@ def allocate(layouts: Layouts) -> None:
 
 
 def operand_layouts(product: Any, layouts: Layouts) -> OperandLayouts:
-    """Returns how the operands of a matmul or convolution lie on the tiles."""
+    """Returns the layouts of a matmul's or convolution's operands on the tiles."""
     if product.opcode == "convolution":
         numbers = product.convolution_dimension_numbers
         axes = numbers.input_feature_dimension, numbers.kernel_input_feature_dimension

@@ -56,7 +56,7 @@ def shape_bytes(shape: Any) -> int:
 
 
 def dtype_of(shape: Any) -> str:
-    """Returns the name of a shape's element type, as NumPy has it."""
+    """Returns NumPy's name of a shape's element type."""
     return _NAMES.get(shape.element_type, "float32")
 
 

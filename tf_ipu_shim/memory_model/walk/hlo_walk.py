@@ -55,7 +55,7 @@ class HloEnvironment:
         mapped: called for each tensor that has separate memory; None without a tensor map.
         mini_batch: tracks the mini-batch through the block, if sizes need it.
         away: values that are loaded for this program only: updates of them are not kept on the chip.
-        neighbours: of arguments that something else made, the axis whose neighbours are neighbours on the tiles.
+        neighbours: for arguments made elsewhere, the axis whose neighbours are adjacent on the tiles.
     """
 
     owner_of: Callable[[str], str] = str

@@ -145,7 +145,7 @@ def _computation(
 
 
 def _dtype(spec: TensorSpec) -> str:
-    """Returns the name of a tensor's dtype, as NumPy has it."""
+    """Returns NumPy's name of a tensor's dtype."""
     return str(dtypes.as_dtype(spec.type).base_dtype.name)
 
 

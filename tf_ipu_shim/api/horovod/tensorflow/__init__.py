@@ -92,7 +92,7 @@ def broadcast_variables(variables: Iterable[Any], root_rank: int) -> Any:
         root_rank: the process whose values they are.
 
     Returns:
-        In a graph, the operation that does it. None where ops run at once.
+        In a graph, the operation that does it. None if ops run eagerly.
 
     Source: `horovod.tensorflow.broadcast_variables`.
 
@@ -118,7 +118,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
         The operation that does it.
 
     Raises:
-        RuntimeError: ops run at once: there is no such collection of variables.
+        RuntimeError: ops run eagerly, so this collection of variables does not exist.
 
     Source: `horovod.tensorflow.broadcast_global_variables`.
     """
@@ -205,7 +205,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
     Raises:
         TypeError: an option is none of Horovod's.
         UnsupportedError: the arguments request a feature that is not supported.
-        ValueError: `optimizer` is of no kind that is known.
+        ValueError: `optimizer` is of an unknown kind.
 
     Source: `horovod.tensorflow.DistributedOptimizer`.
 

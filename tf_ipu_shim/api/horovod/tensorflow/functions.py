@@ -156,7 +156,7 @@ def _operation(average: bool | None, op: Any) -> Any:
 
 
 def broadcast_object(obj: Any, root_rank: int = 0, session: Any = None, name: str | None = None) -> Any:
-    """Returns a Python object of one process, in all of them.
+    """Returns a Python object of one process, in all processes.
 
     Args:
         obj: as of `allgather_object`; of other processes than `root_rank` the value does not matter.

@@ -80,7 +80,7 @@ def allgather(value: Any, name: str | None = None) -> Any:
 
 
 def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
-    """Returns the value of one process, in all of them.
+    """Returns the value of one process, in all processes.
 
     Args:
         value: a value that NumPy can convert, of the same shape in every process.

@@ -130,7 +130,7 @@ def broadcast(
     value: Any = None,
     tensor_name: str | None = None,
 ) -> Any:
-    """Returns the tensor of one process, in all of them.
+    """Returns the tensor of one process, in all processes.
 
     Args:
         tensor: a tensor of the same shape in every process.
@@ -143,7 +143,7 @@ def broadcast(
         That tensor.
 
     Raises:
-        ValueError: there is no such process.
+        ValueError: the process does not exist.
 
     Source: `tensorflow.python.ipu.distributed.broadcast`.
 

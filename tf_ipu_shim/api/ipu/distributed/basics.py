@@ -37,10 +37,10 @@ class HorovodBasics:
         """Joins the job.
 
         Args:
-            comm: the ranks that take part; all when left out.
+            comm: the ranks that participate; all by default.
 
         Raises:
-            UnsupportedError: only some ranks are to take part.
+            UnsupportedError: `comm` has only some of the ranks.
         """
         current_job = job.current()
         if comm is not None and (

@@ -54,7 +54,7 @@ def allgather(value: Any, tensor_name: str | None = None) -> Any:
 
 
 def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) -> Any:
-    """Returns the tensor of one instance, in all of them.
+    """Returns the tensor of one instance, in all instances.
 
     Args:
         value: a tensor, of the same shape in every instance.
@@ -65,7 +65,7 @@ def broadcast(value: Any, root_rank: int = 0, tensor_name: str | None = None) ->
         That tensor.
 
     Raises:
-        ValueError: there is no such instance.
+        ValueError: the instance does not exist.
 
     Source: `tensorflow.python.ipu.distributed.host_collective_ops.broadcast`.
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.model`: Keras models of SDK 1.2 to 2.1 that run on one IPU, or on replicas of one."""
+"""`tensorflow.python.ipu.keras.model`: Keras models of SDK 1.2 to 2.1 on one IPU, or on replicas of one IPU."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ModelMethods(OldModel, FunctionalExtension):
         **kwargs: `inputs`, `outputs`, `name`.
 
     Raises:
-        ValueError: there are no inputs and outputs, or the count is smaller than 1.
+        ValueError: inputs or outputs are missing, or the count is smaller than 1.
         RuntimeError: SDK 2.2 to 2.5 is emulated.
 
     Source: `tensorflow.python.ipu.keras.model.IPUModel`.
@@ -89,11 +89,11 @@ class ModelMethods(OldModel, FunctionalExtension):
         """Does nothing: a model with inputs and outputs already has its weights.
 
         Args:
-            input_shape: not looked at.
+            input_shape: ignored.
         """
 
     def _check_recorded_stages(self) -> None:
-        """Layers may have been made in stages: this model is on one IPU all the same."""
+        """Layers may have been made in stages, but this model is on one IPU."""
 
     def _is_pipelined(self) -> bool:
         return False

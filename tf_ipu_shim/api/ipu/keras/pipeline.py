@@ -101,7 +101,7 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
         """Does nothing: a model with inputs and outputs already has its weights.
 
         Args:
-            input_shape: not looked at.
+            input_shape: ignored.
         """
 
     def _check_recorded_stages(self) -> None:

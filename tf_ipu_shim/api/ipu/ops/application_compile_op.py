@@ -35,7 +35,7 @@ def experimental_application_compile_op(
 
     Raises:
         TypeError: `inputs` is not a list.
-        ValueError: the function uses tensors that are computed around it.
+        ValueError: the function uses tensors that are computed outside it.
         tf.errors.InvalidArgumentError: when the op runs: XLA cannot compile the function, or there is nothing to
             compile, or it writes a variable that is frozen.
         tf.errors.NotFoundError: when the op runs: the directory does not exist.

@@ -42,7 +42,7 @@ class MapGradientOptimizer(IpuOptimizer):
         self._gradient_mapping_function = gradient_mapping_function
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        """Gradients as the wrapped optimizer computes them, each put through the function."""
+        """Gradients of the wrapped optimizer, each mapped by the function."""
         pairs = self._opt.compute_gradients(*args, **kwargs)
         return [
             (gradient if gradient is None else self._gradient_mapping_function(gradient, variable), variable)

@@ -202,12 +202,12 @@ class ReportJSON:
         return {kind: event_types.count(kind) for kind in _Event.Type.values()}
 
     def assert_num_events(self, num_expected: int, assert_msg: str = "") -> None:
-        """There are so many events."""
+        """Asserts the number of events."""
         event_types = [_Event.Type.Name(event.type) for event in self._events]
         self.test.assertEqual(num_expected, len(event_types), f"{assert_msg} There are: {event_types}")
 
     def assert_no_event(self, msg: str = "") -> None:
-        """There is none."""
+        """Asserts that there are no events."""
         self.assert_num_events(0, msg)
 
     def _transfers(self, kind: int) -> list[list[str]]:
@@ -288,7 +288,7 @@ class ReportJSON:
 
         Args:
             expected_ipus: the expected IPUs of each stage, in order.
-            tile_per_ipu: not looked at: the event tells IPUs.
+            tile_per_ipu: ignored: the event has the IPUs.
         """
         tensor_map = self.get_tensor_map()
         pipelines = [] if tensor_map is None else tensor_map.pipelines

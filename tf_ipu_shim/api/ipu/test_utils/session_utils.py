@@ -20,7 +20,7 @@ def ipu_session(disable_grappler_optimizers: Iterable[str] | None = None) -> Ite
             `"constant_folding"`.
 
     Raises:
-        ValueError: there is no such optimizer.
+        ValueError: the optimizer is unknown.
 
     Source: `tensorflow.python.ipu.test_utils.session_utils.ipu_session`.
 

@@ -29,11 +29,11 @@ class TestCaseExtensions:
     """
 
     def assert_num_reports(self, report_helper: Any, n: int) -> None:
-        """A helper finds so many profiles."""
+        """Asserts the number of profiles that a helper finds."""
         _assert_equal(self, len(report_helper.find_reports()), n)
 
     def assert_number_of_executions(self, report: Any, n: int) -> None:
-        """The program ran so often."""
+        """Asserts how often the program ran."""
         _assert_equal(self, len(report.execution.runs), n)
 
     def assert_execution_report_cycles(
@@ -51,11 +51,11 @@ class TestCaseExtensions:
         _assert_near(self, report.execution.totalCycles.total, expected, tolerance)
 
     def assert_total_tile_memory(self, report: Any, expected: float, tolerance: float = 0.01) -> None:
-        """All tiles together need so many bytes; `tolerance` is a part of them."""
+        """Asserts the bytes of all tiles together; `tolerance` is a part of them."""
         _assert_near(self, sum(_tile_bytes(report)), expected, tolerance)
 
     def assert_max_tile_memory(self, report: Any, expected: float, tolerance: float = 0.01) -> None:
-        """The fullest tile needs so many bytes; `tolerance` is a part of them."""
+        """Asserts the bytes of the fullest tile; `tolerance` is a part of them."""
         _assert_near(self, max(_tile_bytes(report)), expected, tolerance)
 
     def assert_each_tile_memory_is_less_than(self, report: Any, max_expected: float, tolerance: float = 0.01) -> None:
@@ -113,7 +113,7 @@ class TestCaseExtensions:
     def assert_compute_io_overlap_percentage(self, report: Any, p: float) -> None:
         """Asserts a minimum share, 0 to 1, of compute, or of host copies, that overlaps with the other.
 
-        This is the case if `IPUConfig.io_tiles` assigns feeds their own tiles. The first IPU's first run is looked at.
+        This is the case if `IPUConfig.io_tiles` assigns feeds their own tiles. The first IPU's first run is checked.
         """
         compute, copies = _Intervals(), _Intervals()
         for step in report.execution.runs[0].steps:
@@ -127,7 +127,7 @@ class TestCaseExtensions:
 
 
 class _Intervals:
-    """Times from a cycle to another; several may go on at once."""
+    """Durations from one cycle to another; several may overlap."""
 
     def __init__(self) -> None:
         self._changes: list[tuple[int, int]] = []

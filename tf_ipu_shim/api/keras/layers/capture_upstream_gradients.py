@@ -149,7 +149,7 @@ class CaptureActivationGradients(_GradientCaptureLayerBase):
     `tag_recurrent_activation`.
 
     Args:
-        layer: a layer whose constructor takes an activation function.
+        layer: a layer whose constructor accepts an activation function.
         tag: under which they are kept; the layer's name and `_activation_grad` when left out.
 
     Raises:

@@ -77,7 +77,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
         name: the name of the operations.
 
     Raises:
-        TypeError: `opt` is not a Keras 2 optimizer, or an argument has no such value.
+        TypeError: `opt` is not a Keras 2 optimizer, or an argument has an invalid value.
         ValueError: a number is out of range, or they do not go together.
 
     Source: `keras.ipu.optimizers.als_optimizer.ALSOptimizer`.
@@ -187,7 +187,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
             return control_flow_ops.group(*self._state.advance(self._rules(), counted))
 
     def count_captured_gradients(self, captured_grads: Any) -> Any:
-        """Counts captured gradients of one of several mini-batches before their update.
+        """Counts captured gradients of one mini-batch, if several precede an update.
 
         Args:
             captured_grads: any structure of tensors.
@@ -372,7 +372,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
 
         Args:
             grads_and_vars: pairs of gradient and variable.
-            captured_grads: as for `ALSOptimizer.apply_gradients`; those of all mini-batches count.
+            captured_grads: as for `ALSOptimizer.apply_gradients`; gradients of all mini-batches count.
             name: the name of the operation.
             experimental_aggregate_gradients: passed to the wrapped optimizer.
         """

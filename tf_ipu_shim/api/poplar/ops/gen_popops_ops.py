@@ -1,6 +1,6 @@
 """`gen_popops_ops`: ops with Graphcore's arguments, computed by the modules of `ipu.ops`.
 
-The arguments are the op's inputs, then its attributes, then `name`. Names that are not here are refused by name.
+The arguments are the op's inputs, then its attributes, then `name`. Other names are refused by name.
 """
 
 from __future__ import annotations

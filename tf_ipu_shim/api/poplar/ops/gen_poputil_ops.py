@@ -60,7 +60,7 @@ def ipu_stateful_gradient_accumulate(
 ) -> Any:
     """Sums its input over the iterations of the enclosing loop.
 
-    The sum is zero when the loop begins. It belongs to the loop that a program runs: elsewhere the op is refused.
+    The sum is zero when the loop begins. It belongs in a program's loop: outside one the op is refused.
 
     Args:
         input: the value to accumulate, of a fully defined shape.

@@ -37,7 +37,7 @@ def ipu_send_to_host(
         The op, which has no result.
 
     Raises:
-        RuntimeError: it is called eagerly: there is no step to receive it in.
+        RuntimeError: it is called eagerly, outside a step that could receive it.
 
     Example:
         >>> def halve(x):

@@ -308,7 +308,7 @@ class ModelExtension(NetworkExtension):
 
     @contextlib.contextmanager
     def _record_additions(self) -> Iterator[None]:
-        """Losses and metrics that `call` adds are no part of the graph of layers: notes them, adds none."""
+        """Losses and metrics that `call` adds are not part of the graph of layers: notes them without adding any."""
         self._ipu.added_in_call = set()
         methods = ("add_loss", "add_metric")
         for name in methods:
@@ -339,7 +339,7 @@ class ModelExtension(NetworkExtension):
 
 
 def _call_keywords(call: Any) -> dict[str, Any]:
-    """Keyword arguments that a model's `call` needs besides its inputs."""
+    """Keyword arguments that a model's `call` needs in addition to its inputs."""
     training = inspect.signature(call).parameters.get("training")
     return {} if training is None or training.default is not training.empty else {"training": None}
 

@@ -125,7 +125,7 @@ def is_sequential(model: Any) -> bool:
 
 
 def is_functional(model: Any) -> bool:
-    """Returns whether it is a `Functional` model and no `Sequential` one."""
+    """Returns whether it is a `Functional` model but not a `Sequential` one."""
     functional = keras2.module("engine.functional", keras_package(model)).Functional
     return isinstance(model, functional) and not is_sequential(model)
 

@@ -57,7 +57,7 @@ class PipelinedExtension(KerasExtensionBase):
         Args:
             export_dir: its directory, which must be empty or not exist.
             batch_size: samples of a request; left out if the model's inputs have it.
-            output_names: names of the outputs; `output_0` and so on when left out.
+            output_names: names of the outputs; by default `output_0`, `output_1` and so on.
             preprocessing_step: runs before the model on the CPU; a request then has its arguments.
             preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
             postprocessing_step: run on the CPU after the model.

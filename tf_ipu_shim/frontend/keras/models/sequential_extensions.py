@@ -65,7 +65,7 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
 
         Raises:
             TypeError: a stage is not an integer.
-            ValueError: they do not go with the layers, or a stage is skipped.
+            ValueError: they do not match the layers, or a stage is skipped.
         """
         model: Any = self
         if isinstance(pipeline_stage_assignment, list) and len(pipeline_stage_assignment) == len(model.layers):

@@ -35,7 +35,7 @@ class OptionSetters:
 
         Raises:
             TypeError: a switch is neither True nor False.
-            ValueError: an argument is out of range, or is set elsewhere.
+            ValueError: an argument is out of range, or is set by another method.
         """
         gradient_accumulation_reduction_method = options.reduction_from_normalise(
             gradient_accumulation_optimizer_kwargs, gradient_accumulation_reduction_method
@@ -78,7 +78,7 @@ class OptionSetters:
 
         Raises:
             TypeError: a switch is neither True nor False.
-            ValueError: an argument is out of range, or is set elsewhere.
+            ValueError: an argument is out of range, or is set by another method.
         """
         gradient_accumulation_reduction_method = options.reduction_from_normalise(
             pipelining_kwargs, gradient_accumulation_reduction_method

@@ -48,7 +48,7 @@ class IPUDataHandler:
         use_multiprocessing: recorded: generators are refused.
         model: the model whose Keras package's adapters are used.
         steps_per_execution: mini-batches that a replica consumes in one execution; 1 when left out. If an epoch has
-            fewer, it is all of an epoch's, with a warning.
+            fewer, all of an epoch's are used, with a warning.
         replication_factor: number of replicas; None: `set_replication_factor` sets it later.
 
     Raises:
@@ -153,7 +153,7 @@ class IPUDataHandler:
             replicas: how many they are.
 
         Raises:
-            RuntimeError: the steps are no multiple of them.
+            RuntimeError: the steps are not a multiple of them.
         """
         if sdk.current() >= _STEPS_PER_REPLICA_SINCE:
             return

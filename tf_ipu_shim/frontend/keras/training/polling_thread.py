@@ -23,7 +23,7 @@ class PollingThread(threading.Thread):
         replication_factor: number of replicas.
         batch_begin_fn: called with the number of a mini-batch.
         batch_end_fn: called with the number of a mini-batch and its results.
-        unpack_step_results: whether the results of a mini-batch are a tuple of one element, to be taken out of it.
+        unpack_step_results: whether the results of a mini-batch are a tuple of one element, which is unpacked.
 
     Source: `keras.ipu.extensions.polling_thread.PollingThread`.
 

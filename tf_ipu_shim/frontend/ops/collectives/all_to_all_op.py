@@ -25,7 +25,7 @@ def all_gather(x: Any, replication_factor: int, name: str | None = None) -> Any:
 
     Raises:
         ValueError: the number of replicas is below 1.
-        tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of so many.
+        tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of this size.
 
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_gather`.
 
@@ -61,7 +61,7 @@ def all_to_all(
 
     Raises:
         ValueError: the axis does not exist or is not a multiple of the number of replicas, or that number is below 1.
-        tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of so many.
+        tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of this size.
 
     Source: `tensorflow.python.ipu.ops.all_to_all_op.all_to_all`.
 

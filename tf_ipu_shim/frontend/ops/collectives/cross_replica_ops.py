@@ -22,12 +22,12 @@ from tf_ipu_shim.tf_private.operations import array_ops, math_ops
 def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name: str | None = None) -> Any:
     """Returns the sum of a tensor over the replicas; each replica gets it.
 
-    In a program with one replica it is the tensor itself, and groups of more are refused there as elsewhere.
+    In a program with one replica it is the tensor itself, and larger groups are refused as usual.
 
     Args:
         x: a tensor of the same shape in every replica.
-        replica_group_size: replicas of each sum: groups of so many consecutive ones. All if it is 0 or left out.
-            Up to SDK 1.4 `name` stood here: a string is taken for it.
+        replica_group_size: the number of consecutive replicas in each sum. All if it is 0 or left out. Up to SDK 1.4
+            this was `name`: a string is used as the name.
         name: the name of the operation.
 
     Raises:
@@ -51,11 +51,11 @@ def cross_replica_sum(x: Any, replica_group_size: int | str | None = None, name:
 
 
 def cross_replica_mean(x: Any, replica_group_size: int | None = None, name: str | None = None) -> Any:
-    """Returns the mean of a tensor over the replicas; each replica gets it.
+    """Returns the mean of a tensor over the replicas, on each replica.
 
     Args:
         x: a tensor of a floating-point type, of the same shape in every replica.
-        replica_group_size: replicas of each mean: groups of so many consecutive ones. All if it is 0 or left out.
+        replica_group_size: the number of consecutive replicas in each mean. All if it is 0 or left out.
         name: the name of the operation.
 
     Raises:

@@ -24,7 +24,7 @@ def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
 
     Raises:
         ValueError: there are fewer than two shards, one appears twice, or their types, ranks or other sizes differ.
-        AssertionError: they have no such axis.
+        AssertionError: they do not have this axis.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_gather`.
 

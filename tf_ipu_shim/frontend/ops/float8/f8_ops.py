@@ -109,7 +109,7 @@ class QuarterTensor:
             **kwargs: keyword arguments of `tf.Variable.assign`.
 
         Raises:
-            TypeError: the data are no uint8.
+            TypeError: the data are not uint8.
         """
         data, metadata = new_values
         data = _check_data(data)
@@ -401,7 +401,7 @@ def f8_conv_3d(
 def _convolution(
     op: Any, inputs: Any, filters: Any, strides: Any, padding: Any, data_format: str, dilations: Any, name: str
 ) -> tf.Tensor:
-    """Convolves with channels last: TensorFlow's own kernels have no other order on a CPU."""
+    """Convolves with channels last, the only order of TensorFlow's own CPU kernels."""
     channels_first = data_format.startswith("NC")
 
     def to_channels_last(values: Any) -> Any:

@@ -59,7 +59,7 @@ def encode(float64_values: Any, params: Any, dtype: Any) -> Any:
 
 
 def decode(codes: Any, params: Any) -> Any:
-    """Returns the numbers that bits mean, in float64."""
+    """Decodes bits to numbers, in float64."""
     mantissa, exponent_bits, bias, _, infinities = (params[index] for index in range(5))
     width = 8 * codes.dtype.size
     code = tf.bitwise.bitwise_and(tf.cast(codes, tf.int32), (1 << width) - 1)

@@ -97,7 +97,7 @@ def _callback_signature(
 
 @ops.RegisterGradient(_OP)
 def _call_gradient(op: Any, *upstream: Any) -> list[Any]:
-    """Calls the library's gradient function; inputs that have no gradient, and integers, get None."""
+    """Calls the library's gradient function; the gradient is None for integers and inputs without one."""
     indices = list(op.get_attr("inputs_with_gradients"))
     path, function = op.get_attr("library_path").decode(), op.get_attr("op_name").decode()
     if op.get_attr("separate_gradients"):

@@ -67,7 +67,7 @@ def precompiled_user_op(
 
     Raises:
         ValueError: an argument is not valid, or an emulation returns something else.
-        NotFoundError: there is no such library, or a function is missing in it.
+        NotFoundError: the library does not exist, or lacks a function.
         InternalError: the library cannot be loaded, is of another API level, or fails.
 
     Source: `tensorflow.python.ipu.ops.custom_ops.precompiled_user_op`.
@@ -160,7 +160,7 @@ def _library_attributes(library: _Library) -> dict[str, str]:
 @ops.RegisterGradient(vocabulary.STATELESS_USER_OP)
 @ops.RegisterGradient(vocabulary.USER_OP)
 def _user_op_gradient(op: Any, *upstream: Any) -> list[Any]:
-    """Builds the gradient by the library's function for it; inputs that have no gradient, and integers, get None."""
+    """Builds the gradient by the library's function for it; it is None for integers and inputs without one."""
     indices = list(op.get_attr("inputs_with_gradients"))
     gradients = [
         tf.zeros(output.shape, output.dtype) if tensor is None else tensor

@@ -193,7 +193,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
         inputs: `[batch, time, ...]`.
         sequence_length: the length of each sequence, `[batch]`.
         embedding: an embedding of words: a function from numbers, or the table of `tf.nn.embedding_lookup`.
-        sampling_probability: how often a sequence is given its own sample, a scalar.
+        sampling_probability: how often a sequence receives its own sample, a scalar.
         time_major: whether inputs are `[time, batch, ...]`.
         seed: the seed of the samples.
         scheduling_seed: the seed of the choice.

@@ -29,7 +29,7 @@ def variance_scaling_initializer(
         A `tf.compat.v1` initializer.
 
     Raises:
-        ValueError: there is no such mode.
+        ValueError: the mode is unknown.
 
     Example:
         >>> values = variance_scaling_initializer(1.0, uniform=True)([300, 10])
@@ -306,7 +306,7 @@ def one_hot_encoding(
         labels: integers of shape [batch].
         num_classes: elements of a row.
         on_value: the value at the label's place.
-        off_value: elsewhere.
+        off_value: the value at other places.
         outputs_collections: a collection, or several, that gets the result.
         scope: the scope of the op.
 

@@ -62,7 +62,7 @@ class HParams:
             value: the new one.
 
         Raises:
-            KeyError: there is no such hyperparameter.
+            KeyError: the hyperparameter does not exist.
             ValueError: the value is of another type.
         """
         kind, is_list = self._hparam_types[name]
@@ -130,7 +130,7 @@ class HParams:
         return self
 
     def parse_json(self, values_json: str) -> HParams:
-        """Returns the same of an object in JSON."""
+        """Sets the values of a JSON object and returns this object."""
         return self.override_from_dict(json.loads(values_json))
 
     def to_json(self, indent: Any = None, separators: Any = None, sort_keys: bool = False) -> str:
@@ -149,7 +149,7 @@ class HParams:
         return {name: getattr(self, name) for name in self._hparam_types}
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Returns a value, or another one if there is no such hyperparameter."""
+        """Returns a value, or another one if the hyperparameter does not exist."""
         return getattr(self, key) if key in self._hparam_types else default
 
     def __contains__(self, key: str) -> bool:

@@ -32,7 +32,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         qkv_activation: the activation of queries, keys and values.
         attention_dropout_prob: the share of the softmax's results that is dropped while training. None: nothing.
         output_activation: the activation of the dense layer's output.
-        output_dropout_prob: the share of that which is dropped while training. None: nothing.
+        output_dropout_prob: the share of the output that is dropped while training. None: nothing.
         layer_norm_output: normalises the output rows.
         embedding_initializer: the initializer of the kernels of queries, keys and values, `[1, heads * head size]`
             each.
@@ -206,7 +206,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         return tf.transpose(context, [0, 2, 1, 3])
 
     def _heads(self, layer: Any, sequences: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Queries, keys or values, `[sequences, heads, length, head size]`; those of padding are 0."""
+        """Queries, keys or values, `[sequences, heads, length, head size]`; padding is 0."""
         length = sequences.shape[1]
         mask = tf.sequence_mask(lengths, length, sequences.dtype)[:, :, tf.newaxis]
         embedded = layer(sequences[:, :, tf.newaxis]) * mask

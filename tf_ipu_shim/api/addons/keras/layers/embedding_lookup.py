@@ -116,7 +116,7 @@ class Embedding(IPULayer):
         )
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """Returns which inputs are no padding, with `mask_zero`.
+        """Returns which inputs are not padding, with `mask_zero`.
 
         Args:
             inputs: `[batch, length]`.

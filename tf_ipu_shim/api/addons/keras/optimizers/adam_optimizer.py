@@ -84,7 +84,7 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         """Returns the type of a slot.
 
         Raises:
-            AssertionError: there is no such slot.
+            AssertionError: the slot does not exist.
         """
         if slot_name not in ("m", "v", "vhat"):
             raise unknown_slot(slot_name, "'m', 'v' and 'vhat'")

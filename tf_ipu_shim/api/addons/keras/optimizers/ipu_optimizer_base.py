@@ -178,7 +178,7 @@ def update_slot(slot: Any, value: Any) -> Any:
 
 
 def check_dtype(name: str, dtype: Any) -> None:
-    """Refuses types that no slot, and no arithmetic, of an optimizer can have."""
+    """Refuses types that an optimizer's slots and arithmetic cannot have."""
     if dtype is None:
         return
     try:
@@ -192,7 +192,7 @@ def check_dtype(name: str, dtype: Any) -> None:
 
 
 def check_one_precision(optimizer: IpuOptimizerBase) -> None:
-    """Refuses a second type to compute in, which an optimizer has no use for."""
+    """Refuses a second compute type, which an optimizer cannot use."""
     first, *dtypes = (tf.as_dtype(dtype) for dtype in optimizer.opt_dtypes)
     if any(other_dtype != first for other_dtype in dtypes):
         raise ValueError(

@@ -39,7 +39,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         **kwargs: keyword arguments of `IpuOptimizerBase`.
 
     Raises:
-        TypeError: a type is none, or holds no fractions; another argument has no such value.
+        TypeError: a type is not a floating-point dtype; another argument is invalid.
         ValueError: not two types are given.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.lamb_optimizer.LAMBIpuOptimizer`.
@@ -92,7 +92,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
         """Returns the type of a slot.
 
         Raises:
-            AssertionError: there is no such slot.
+            AssertionError: the slot does not exist.
         """
         if slot_name not in ("m", "v"):
             raise unknown_slot(slot_name, "'m' and 'v'")

@@ -59,7 +59,7 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         """Returns the type of a slot.
 
         Raises:
-            AssertionError: there is no such slot.
+            AssertionError: the slot does not exist.
         """
         if slot_name != "momentum":
             raise unknown_slot(slot_name, "'momentum'")

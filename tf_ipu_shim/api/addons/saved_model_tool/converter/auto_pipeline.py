@@ -38,7 +38,7 @@ class AutoPipelineImpl:
         logger: gets a line for each number of IPUs.
 
     Raises:
-        ValueError: the priority is another, or the numbers of IPUs are no range.
+        ValueError: the priority is unknown, or the numbers of IPUs are not a range.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.auto_pipeline.AutoPipelineImpl`.
     """
@@ -97,7 +97,7 @@ class AutoPipelineImpl:
             The path of `auto.pipeconfig` in the directory for solutions.
 
         Raises:
-            ValueError: there is no number of IPUs that would do.
+            ValueError: no number of IPUs is possible.
         """
         graph = pipelines.stages_of(graph_def, signature)
         fed = {name.split(":")[0] for name in graph.inputs}

@@ -21,7 +21,7 @@ class LoopRepeatWrapper(Converter):
 
     Raises:
         TypeError: `embedded_runtime_save_config` is not a dictionary.
-        ValueError: it lacks an entry, or does not go with other parameters.
+        ValueError: it lacks an entry, or conflicts with other parameters.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.loop_repeat_wrapper.LoopRepeatWrapper`.
     """

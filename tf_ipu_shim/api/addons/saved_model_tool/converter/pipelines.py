@@ -1,4 +1,4 @@
-"""Shared code of the three converters to pipelines. Graphcore has no module of this name."""
+"""Shared code of the three converters to pipelines. Graphcore does not have a module of this name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PipelineConverter(Converter):
 
     Raises:
         TypeError: an entry is of another type.
-        ValueError: an entry is missing or unknown, or does not go with other parameters.
+        ValueError: an entry is missing or unknown, or conflicts with other parameters.
     """
 
     behavior: ClassVar[str]
@@ -52,7 +52,8 @@ class PipelineConverter(Converter):
         """See `Converter.apply`. The application's file is written.
 
         Raises:
-            ValueError: a shape is open, the part on the IPU is not a whole, or its stages make no pipeline.
+            ValueError: a shape is not fully defined, the part on the IPU is not one piece, or its stages do not form a
+                pipeline.
             AttributeError: a node has no stage.
         """
         if not self._converts:

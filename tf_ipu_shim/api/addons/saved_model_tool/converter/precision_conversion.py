@@ -25,7 +25,7 @@ class PrecisionConversion(Converter):
         param: an `IpuConversionParams`: its `precision_mode` and `precision_conversion_excluded_nodes`.
 
     Raises:
-        ValueError: the mode is another one; the excluded nodes are no list of regular expressions.
+        ValueError: the mode is unknown; the excluded nodes are not a list of regular expressions.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.precision_conversion.PrecisionConversion`.
     """

@@ -51,7 +51,7 @@ def str_to_dtype(type_name: str) -> int:
 
 
 def np_type_to_tf_type(dtype: Any) -> Any:
-    """Returns the TensorFlow dtype of one of NumPy's."""
+    """Converts a NumPy dtype to the TensorFlow dtype."""
     return dtypes.as_dtype(dtype)
 
 

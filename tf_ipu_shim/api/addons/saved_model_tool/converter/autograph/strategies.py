@@ -75,8 +75,8 @@ def variances(former: Sequence[int], latter: Sequence[int], num_group: int) -> f
 def find_opt(arr: Sequence[int], num_group: int) -> list[Groups]:
     """Cuts a list of numbers into groups whose sums are as equal as can be.
 
-    Graphcore's finds a cut that is near; this one is the best there is, by dynamic programming over the places where it
-    can be cut. If several are as good, numbers are in the earliest group.
+    Graphcore's finds a nearly optimal cut; this one is optimal, by dynamic programming over the possible cuts. If
+    several are as good, numbers are in the earliest group.
 
     Args:
         arr: the numbers, in their order.

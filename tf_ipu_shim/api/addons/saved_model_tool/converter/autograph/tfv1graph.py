@@ -99,8 +99,7 @@ class Graph(abc.ABC):
 class TFv1Graph(Graph):
     """A frozen graph of TensorFlow 1, and the pipeline stage of each of its nodes.
 
-    Constants are copied to each stage that needs them. Inputs go into the first stage and are
-    passed on.
+    Constants are copied to each stage that needs them. The first stage receives the inputs and passes them on.
 
     Args:
         pb_tf_graph: a `tf.Graph`.
@@ -126,7 +125,7 @@ class TFv1Graph(Graph):
 
     @property
     def nodes(self) -> dict[str, Node]:
-        """The nodes that compute something of the inputs, by their names: no constants, and no copies of constants."""
+        """The nodes that compute something from the inputs, by their names: without constants and copies of them."""
         return {node.name: node for node in self.node_list if node.name not in self._constants}
 
     @property
@@ -365,8 +364,8 @@ def stage_function_factory(
         stage_inputs: the names of the function's input tensors, in order.
         subgraph_outputs: the names of the tensors that it computes.
         subgraph_inputs: the tensors of `stage_inputs` that the computation reads; all when left out.
-        stage_outputs: the names of the tensors that it gives, some of which it may have taken; those that it computes
-            when left out.
+        stage_outputs: the names of its output tensors, which may include inputs; by default the tensors that it
+            computes.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.autograph.tfv1graph.stage_function_factory`.
     """
@@ -409,7 +408,7 @@ def _constants(nodes: Sequence[Node]) -> dict[str, None]:
 
 
 def _interface(graph: Any, signature_def: Any) -> tuple[list[str], list[str]]:
-    """The names of the input and output tensors: inputs in the graph's order, outputs in that of their names."""
+    """The names of the input and output tensors: inputs in the graph's order, outputs in the order of their names."""
     if signature_def is None:
         inputs, outputs = utils.analyze_pb_inputs_outputs(graph)
         return [f"{tensor.name}:0" for tensor in inputs], sorted(t.name for output in outputs for t in output.outputs)
