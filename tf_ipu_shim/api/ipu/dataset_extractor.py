@@ -60,7 +60,7 @@ def dataset_extractor(dataset: Any, num_elements: int, filename: str, feed_name:
     Raises:
         TypeError: `dataset` is not a dataset, or it has elements that are not plain tensors.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
-        OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.
+        OutOfRangeError: when run, the dataset ends too early; the file is not written.
 
     Source: `tensorflow.python.ipu.dataset_extractor.dataset_extractor`.
 
@@ -85,7 +85,7 @@ def export_variables(
         variables: resource variables.
         names: the name in the file for each; by default its own. SDKs up to 2.3 have the file here.
         filename: the file.
-        metadata: must be left out: it is for Graphcore's tools.
+        metadata: must be None: it is for Graphcore's tools.
         print_stats: whether a line says how much was written.
         is_input: accepted; the file is the same for both.
 

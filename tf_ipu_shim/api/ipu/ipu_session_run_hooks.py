@@ -23,8 +23,8 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
     """Logs tensors of a program on the IPU every few loops, or every few seconds.
 
     Args:
-        every_n_iter: log after as many runs of the session.
-        every_n_secs: log after as many seconds.
+        every_n_iter: the number of session runs between logs.
+        every_n_secs: the seconds between logs.
         at_end: log when the session ends.
         formatter: makes a text of a dictionary of values by name.
         logging_mode: `LoggingMode.LAST` for only the last value, `LoggingMode.ALL` for all since the last time.
@@ -32,8 +32,8 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
 
     Raises:
         TypeError: an argument has the wrong type, or is unknown.
-        ValueError: a number is out of range, both `every_n_iter` and `every_n_secs` are given, or nothing says when to
-            log.
+        ValueError: a number is out of range, both `every_n_iter` and `every_n_secs` are given, or no argument says when
+            to log.
 
     Source: `tensorflow.python.ipu.ipu_session_run_hooks.IPULoggingTensorHook`.
 
@@ -86,7 +86,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
 
         Raises:
             RuntimeError: called a second time.
-            TypeError: something else than a tensor is given.
+            TypeError: a value is not a tensor.
         """
         if self._outfeed.enqueued:
             raise RuntimeError(

@@ -32,8 +32,8 @@ def export_single_step(
 ) -> Callable[..., Any]:
     """Writes a model that is one function.
 
-    A request has the signature of the first step. It is given by its argument, by a dataset, or by the
-    `input_signature` of its `tf.function`.
+    A request has the signature of the first step. It comes from its argument, a dataset, or the `input_signature` of
+    its `tf.function`.
 
     Args:
         predict_step: the model; runs on an IPU.
@@ -133,8 +133,8 @@ def export_pipeline(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the directory is not empty, the stages or steps do not fit together, or not exactly one signature is
-        given. UnsupportedError: the model has an op that TensorFlow Serving does not have.
+        ValueError: the directory is not empty, the stages or steps do not match, or the number of signatures is not
+            one. UnsupportedError: the model has an op that TensorFlow Serving does not have.
 
     Source: `tensorflow.python.ipu.serving.export_pipeline`.
 
@@ -177,9 +177,9 @@ def export_keras(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: the model was not created in an IPU strategy, a dimension of its inputs is unknown, the directory is
-            not empty, or the steps do not match.
-        RuntimeError: the model's inputs are not known: it is not built.
+        ValueError: the model is not from an IPU strategy's scope, an input dimension is unknown, the directory is not
+            empty, or the steps do not match.
+        RuntimeError: the model's inputs are unknown: it is not built.
 
     Source: `tensorflow.python.ipu.serving.export_keras`.
 

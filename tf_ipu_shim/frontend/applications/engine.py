@@ -1,7 +1,7 @@
 """Runs one embedded-runtime engine: a compiled application with its own graph, session and thread.
 
 A session of an engine has one IPU device, the engine's: the process's configuration does not affect it. It has its own
-threads too, because TensorFlow's would be taken by programs that wait for calls. Uses the session option
+threads too, because programs that wait for calls would occupy TensorFlow's. Uses the session option
 `experimental.session_metadata`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 

@@ -100,7 +100,7 @@ def embed_application(
     """Returns the graph with a call of an embedded engine instead of its IPU nodes, and its signature.
 
     The application's file is written. Host computations before and after it stay. If no node is placed, all but
-    placeholders are taken for the IPU's.
+    placeholders are on the IPU.
     """
     placed = type(graph_def)()
     placed.CopyFrom(graph_def)

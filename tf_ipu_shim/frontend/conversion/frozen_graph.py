@@ -24,7 +24,7 @@ class FrozenGraph:
     """One signature of a SavedModel as a frozen graph.
 
     Args:
-        graph_def: a graph definition with constants in the place of variables.
+        graph_def: a graph definition with constants instead of variables.
         initializers: ops that fill its lookup tables.
     """
 

@@ -30,7 +30,7 @@ class Dense(_Dense):  # type: ignore[misc]
         **kwargs: keyword arguments of `tf.keras.layers.Dense`.
 
     Raises:
-        ValueError: a scale that does not fit; when built, if the last dimension of the inputs is not known.
+        ValueError: a scale that does not fit; when built, if the last dimension of the inputs is unknown.
         TypeError: when built for another type than floats; when called with numbers of a kind it was not built for.
 
     Source: `ipu_tensorflow_addons.keras.layers.Dense`.
@@ -72,7 +72,7 @@ class Dense(_Dense):  # type: ignore[misc]
             input_shape: `[..., inputs]`, or a list of this shape and the metadata's.
 
         Raises:
-            ValueError: the last dimension is not known.
+            ValueError: the last dimension is unknown.
             TypeError: the layer's type is not a float.
         """
         dtype = tf.as_dtype(self.dtype or "float16")

@@ -181,7 +181,7 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
 
     Raises:
         ValueError: it is not in the body of `ipu.loops.repeat` or `while_loop`, nor in a stage of a pipeline, or an
-            argument is not known.
+            argument is unknown.
 
     Source: `tensorflow.python.ipu.ops.internal_ops.get_current_iteration_counter`.
 

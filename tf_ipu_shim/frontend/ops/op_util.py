@@ -70,7 +70,7 @@ def accumulate_gradients(
 
 
 def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
-    """Returns the name of a choice that may be left open.
+    """Returns the name of an optional choice.
 
     Args:
         value: the choice; None if it is open.

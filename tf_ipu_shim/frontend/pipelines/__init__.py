@@ -10,7 +10,7 @@
     build              the loops around it
     pipelining_ops     `pipeline` itself
 
-A mini-batch's stages are on their IPUs; as many mini-batches as stages are in work at a time
+A mini-batch's stages are on their IPUs; as many mini-batches as stages are in flight at a time
 (`compiler.loops.overlap_iterations`). Results do not depend on the schedule: the same gradients, accumulated over the
 same mini-batches, applied once.
 """

@@ -20,7 +20,7 @@ Stages = list[list[tuple[Callable[..., Any], int]]]
 def check_pipeline(
     stages: Sequence[Any], iterations: Any, device_mapping: Any, schedule: Any, options: Any
 ) -> tuple[Stages, int]:
-    """Checks a pipeline as it is checked when it is trained."""
+    """Checks a pipeline with the same checks as in training."""
     arguments = PipelineArguments(
         computational_stages=stages,
         gradient_accumulation_count=iterations,

@@ -249,7 +249,7 @@ def partials_type(override_type: Any) -> Iterator[None]:
         override_type: `tf.float16` or `tf.float32`.
 
     Raises:
-        ValueError: another type is given.
+        ValueError: the type is not supported.
 
     Source: `tensorflow.python.ipu.scopes.partials_type`.
 

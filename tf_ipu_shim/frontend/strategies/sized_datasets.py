@@ -1,8 +1,7 @@
 """Distributed datasets with a length and access to the original dataset.
 
-Graphcore's strategies return datasets that are as long as those they are given, and that Keras' `fit` accepts.
-Subclasses `input_lib.DistributedDataset` and `DistributedDatasetsFromFunction`; checked on TensorFlow 2.15.1 and
-2.21.0.
+Graphcore's strategies return datasets as long as the script's, and that Keras' `fit` accepts. Subclasses
+`input_lib.DistributedDataset` and `DistributedDatasetsFromFunction`; checked on TensorFlow 2.15.1 and 2.21.0.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _always_true(self: Any) -> bool:
 
 
 def unwrap_dataset(distributed: Any) -> Any:
-    """Wraps the script's dataset for a strategy of one IPU device to distribute; returns anything else unchanged.
+    """Wraps a script's dataset for distribution by a strategy of one IPU device; returns other values unchanged.
 
     Example:
         >>> unwrap_dataset(strategy.experimental_distribute_dataset(tf.data.Dataset.range(4))).element_spec.dtype

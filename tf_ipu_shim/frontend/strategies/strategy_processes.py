@@ -134,7 +134,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         return process_variables.with_synchronization(super()._create_variable(next_creator, **kwargs), self)
 
     def _initial_value_on_host(self, initial_value: Any) -> Any:
-        """Returns the value of the first process, with which all begin."""
+        """Returns the first process's value, the initial value of all."""
         on_host = super()._initial_value_on_host(initial_value)
         if self._job.size == 1 or initial_value is None:
             return on_host

@@ -30,8 +30,8 @@ def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None
     graph is built.
 
     Args:
-        computation: a Python function of as many arguments as there are inputs. It returns tensors, then operations
-            to run with them.
+        computation: a Python function with one argument for each input. It returns tensors, then operations to run with
+            them.
         inputs: a list of values that convert to tensors, or of nested structures of them.
 
     Returns:

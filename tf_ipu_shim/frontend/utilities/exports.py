@@ -41,7 +41,7 @@ def write_dataset(dataset: Any, num_elements: int, filename: str, feed_name: str
             `filename` is not a path.
         NotFoundError: the file's directory does not exist.
         ValueError: `num_elements` is below one, or a shape is not fully defined.
-        OutOfRangeError: when run, the dataset ends too early; nothing is left of the file.
+        OutOfRangeError: when run, the dataset ends too early; the file is not written.
     """
     if not isinstance(dataset, dataset_ops.DatasetV2):
         raise TypeError(

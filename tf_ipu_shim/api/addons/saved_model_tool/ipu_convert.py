@@ -145,7 +145,7 @@ class IpuGraphConverter:
         input_saved_model_dir: the SavedModel.
         input_saved_model_tags: selects one of its graphs, a tag or a list of them; the one for serving when left out.
         input_saved_model_signature_key: selects one of its signatures; `"serving_default"` when left out.
-        input_meta_graph_def: a `MetaGraphDef` in the place of a SavedModel.
+        input_meta_graph_def: a `MetaGraphDef` instead of a SavedModel.
         input_sess: a session of its graph, with the values of its variables.
         conversion_params: the target dtype.
         output_saved_model_dir: the directory that `save` writes to if its call names none.

@@ -153,7 +153,7 @@ class BroadcastGlobalVariablesHook(v1.train.SessionRunHook):  # type: ignore[mis
 
 
 class _Optimizer(v1.train.Optimizer):  # type: ignore[misc]
-    """A TensorFlow 1 optimizer that is given the gradients of all processes as one."""
+    """A TensorFlow 1 optimizer that receives gradients reduced over all processes."""
 
     def __init__(self, optimizer: Any, name: str | None, use_locking: bool, reduction: Reduction) -> None:
         super().__init__(use_locking, name or f"Distributed{type(optimizer).__name__}")

@@ -59,7 +59,7 @@ class TestCaseExtensions:
         _assert_near(self, max(_tile_bytes(report)), expected, tolerance)
 
     def assert_each_tile_memory_is_less_than(self, report: Any, max_expected: float, tolerance: float = 0.01) -> None:
-        """No tile needs more bytes; `tolerance` is a part of them."""
+        """Asserts that no tile needs more bytes; `tolerance` is a part of them."""
         _assert(self, max(_tile_bytes(report)) <= max_expected * (1 + tolerance), f"max {max(_tile_bytes(report))}")
 
     def assert_always_live_memory(self, report: Any, expected: float, tolerance: float = 0.01) -> None:
@@ -73,7 +73,7 @@ class TestCaseExtensions:
         Args:
             report: the report of the program.
             ok: parts of names, with `*` and `?`.
-            ignore_common: whether those that any program may have are left out.
+            ignore_common: whether entries that any program may have are left out.
         """
         names, entries = _compute_sets(report), list(ok)
         allowed = [*entries, *(_COMMON if ignore_common else ())]

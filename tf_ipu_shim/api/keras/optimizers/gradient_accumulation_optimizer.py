@@ -83,7 +83,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
 
     @staticmethod
     def bool_to_three_state(value: bool | None, default: str | None = None) -> str:
-        """Returns the driver's word for an option that may be left open.
+        """Returns the driver's name of an optional choice.
 
         Args:
             value: the option.

@@ -69,7 +69,7 @@ def ipu_recv_at_host(
         name: the name of the op.
 
     Returns:
-        The tensor, of a shape that is not known before.
+        The tensor, of an unknown shape.
 
     Raises:
         RuntimeError: it is called eagerly, and would wait indefinitely.

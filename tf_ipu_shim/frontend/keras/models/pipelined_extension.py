@@ -71,7 +71,7 @@ class PipelinedExtension(KerasExtensionBase):
             TypeError: an argument has the wrong type.
             ValueError: a dimension of the inputs is unknown, the directory is not empty, or the steps do not fit
                 together.
-            RuntimeError: the model's inputs are not known: it is not built.
+            RuntimeError: the model's inputs are unknown: it is not built.
         """
         return served_model.export_model(
             self,

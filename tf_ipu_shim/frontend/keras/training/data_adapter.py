@@ -172,7 +172,7 @@ class IPUDataHandler:
         self._pads = True
 
     def divides_evenly(self, replicas: int) -> bool:
-        """Returns whether replicas can share the data without a word, so that half as many can, too.
+        """Returns whether replicas can share the data without a warning, so that half as many can, too.
 
         Args:
             replicas: how many.

@@ -39,7 +39,7 @@ def reduce_scatter(x: Any, replication_factor: int, op: str = "COLLECTIVE_OP_ADD
         A tensor of shape `[ceil(elements / replicas)]`; for a list, a list.
 
     Raises:
-        ValueError: the tensor has no or several axes, the operation is not known, or the number of replicas is below 1.
+        ValueError: the tensor has no or several axes, the operation is unknown, or the number of replicas is below 1.
         tf.errors.InvalidArgumentError: when run: the replicas cannot be split into groups of this size.
 
     Source: `tensorflow.python.ipu.ops.reduce_scatter_op.reduce_scatter`.

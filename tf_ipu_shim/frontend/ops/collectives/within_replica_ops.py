@@ -68,7 +68,7 @@ def all_reduce(input_shards: Sequence[Any], op: str) -> list[Any]:
 
     Raises:
         ValueError: there are fewer than two shards, one appears twice, their types or shapes differ, or the operation
-            is not known.
+            is unknown.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.all_reduce`.
 
@@ -104,7 +104,7 @@ def reduce_scatter(input_shards: Sequence[Any], op: str) -> list[Any]:
 
     Raises:
         ValueError: there are fewer than two shards, one appears twice or has no or several axes, their types differ, or
-            the operation is not known.
+            the operation is unknown.
 
     Source: `tensorflow.python.ipu.ops.within_replica_ops.reduce_scatter`.
 

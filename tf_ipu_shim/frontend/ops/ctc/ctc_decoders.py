@@ -35,7 +35,7 @@ def ctc_beam_search_decoder(
         logits: `[max_time, batch, classes]`.
         logits_lengths: `[batch]`: how many of the time steps count.
         beam_width: how many prefixes are kept from step to step.
-        top_paths: how many are given back.
+        top_paths: how many are returned.
         blank_index: the class of the blank; negative counts from the last class.
         name: the name of the op.
 
@@ -70,7 +70,7 @@ def ctc_beam_search_decoder_with_log_probs(
         log_probs: `[max_time, batch, classes]`.
         input_lengths: `[batch]`.
         beam_width: how many prefixes are kept from step to step.
-        top_paths: how many are given back.
+        top_paths: how many are returned.
         blank_index: the class of the blank.
         name: the name of the op.
 

@@ -44,7 +44,7 @@ def calc_gfloat_params(
         int32, shape [29].
 
     Raises:
-        UnsupportedError: there are no exponent bits.
+        UnsupportedError: the number of exponent bits is 0.
 
     Source: `tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat.calc_gfloat_params`.
 

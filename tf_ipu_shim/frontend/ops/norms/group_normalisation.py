@@ -78,7 +78,7 @@ def group_normalise(
 ) -> Any:
     """Normalises each group of channels of each sample to mean 0 and variance 1, then scales and shifts channels.
 
-    Statistics are taken in float32. As with the op of an IPU, a gradient is computed from the inputs and from each
+    Statistics are computed in float32. As with the op of an IPU, a gradient is computed from the inputs and from each
     group's mean and deviation. No float32 copy of the inputs is kept.
 
     Args:

@@ -63,7 +63,7 @@ class CTCInferenceLayer(_Layer):  # type: ignore[misc]
     Args:
         blank_index: the class of the blank.
         beam_width: how many prefixes are kept from step to step.
-        top_paths: how many label sequences are given.
+        top_paths: how many label sequences are returned.
         from_logits: whether the data are unnormalised scores; else logarithms of probabilities.
         **kwargs: keyword arguments of a Keras layer.
 

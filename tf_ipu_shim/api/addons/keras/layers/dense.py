@@ -56,7 +56,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
 
     Raises:
         TypeError: when built for another type than floats; when called with sparse inputs.
-        ValueError: the last dimension of the inputs is not known; when called, if the factor or the dimension is wrong.
+        ValueError: the last dimension of the inputs is unknown; when called, if the factor or the dimension is wrong.
 
     Source: `ipu_tensorflow_addons.keras.layers.SerialDense`.
 
@@ -104,7 +104,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
 
         Raises:
             TypeError: the layer's type is not a float.
-            ValueError: the last dimension is not known.
+            ValueError: the last dimension is unknown.
         """
         dtype = tf.as_dtype(self.dtype or "float32")
         if not (dtype.is_floating or dtype.is_complex):
@@ -186,7 +186,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
             input_shape: the shape of the inputs.
 
         Raises:
-            ValueError: its last dimension is not known.
+            ValueError: its last dimension is unknown.
         """
         shape = tf.TensorShape(input_shape).with_rank_at_least(2)
         if shape.as_list()[-1] is None:

@@ -40,7 +40,7 @@ class LAMBIpuOptimizer(IpuOptimizerBase):
 
     Raises:
         TypeError: a type is not a floating-point dtype; another argument is invalid.
-        ValueError: not two types are given.
+        ValueError: the number of types is not two.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.lamb_optimizer.LAMBIpuOptimizer`.
 

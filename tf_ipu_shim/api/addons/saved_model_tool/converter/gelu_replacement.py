@@ -17,8 +17,8 @@ _KEYS = ("nodes", "node_as_gelu_input", "node_use_gelu_output")
 class GeluReplacement(Converter):
     """Replaces the nodes that compute a GELU by the IPU's op.
 
-    The IPU's GELU has the hyperbolic tangent in the place of the error function (`ipu.nn_ops.gelu`): results differ
-    from the exact one by less than 0.001.
+    The IPU's GELU uses the hyperbolic tangent instead of the error function (`ipu.nn_ops.gelu`): results differ from
+    the exact one by less than 0.001.
 
     Args:
         param: an `IpuConversionParams`. Its `gelu_replacement` has three lists of regular expressions: `nodes` (of the

@@ -178,7 +178,7 @@ def casted_input_from_signature(
     Args:
         inputs_shape_and_dtype: the tensors of the graph, see `input_placeholder_name_shape_dtype`.
         signature: the tensors of the signature.
-        batch_size: the batch size in the place of an unknown first axis; 0 leaves it unknown.
+        batch_size: the size of an unknown first axis; 0 leaves it unknown.
 
     Returns:
         A tensor for each input.
@@ -217,7 +217,7 @@ def prepare_dataset(inputs_shape_and_dtype: Sequence[Placed], batch_size: int = 
 
     Args:
         inputs_shape_and_dtype: see `input_placeholder_name_shape_dtype`.
-        batch_size: the batch size in the place of an unknown first axis.
+        batch_size: the size of an unknown first axis.
     """
     elements = []
     for name, shape, dtype in inputs_shape_and_dtype:
@@ -267,7 +267,7 @@ def application_settings(param: Any, num_ipus: int | None = None) -> application
 
     Args:
         param: an `IpuConversionParams`.
-        num_ipus: the number of IPUs that the application runs on; as many as the conversion says when left out.
+        num_ipus: the number of IPUs that the application runs on; by default the conversion's number.
     """
     directory, _, timeout, _ = extract_emb_setting_from_param(param)
     return application.ApplicationSettings(
