@@ -54,7 +54,7 @@ class AliasLoader(Loader):
 
 
 class EmptyPackageLoader(Loader):
-    """Loads a package that holds nothing but names served here."""
+    """Loads a package that contains only names served here."""
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Uses Python's default module creation."""

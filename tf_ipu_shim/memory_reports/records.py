@@ -19,12 +19,12 @@ class IpuReport:
 
     Args:
         ipu: its place in the device: `selection_order` assigns these to shards.
-        physical: its number in the system; as good as `ipu` while the device is not attached.
+        physical: its number in the system; the same as `ipu` until the device is attached.
         modelled: the bytes that the largest of the programs needs on it; None if no program uses it.
         program: the name of that program.
         variable_bytes: modelled bytes of all programs' variables on it, each variable once.
         measured_live_bytes: the bytes in its arena now.
-        measured_peak_bytes: the most it held at once.
+        measured_peak_bytes: the most bytes in its arena at once.
     """
 
     ipu: int

@@ -154,7 +154,7 @@ def import_variables(
         In graph mode an operation that assigns the values. In eager mode they are assigned already, and it is None.
 
     Raises:
-        ValueError: a file is none of these, a value has another shape or dtype, or a variable is in no file.
+        ValueError: a file is not of this format, a value has another shape or dtype, or no file has a variable.
 
     Source: `tensorflow.python.ipu.dataset_extractor.import_variables`.
 

@@ -1,7 +1,7 @@
 """Overlaps mini-batches of a pipeline: stage s of one runs in parallel with stage s + 1 of the previous one.
 
-TensorFlow's executor has several iterations of a loop in flight, if none waits for another. A loop waits in each
-iteration for all that has a side effect. In a pipeline these are its feeds. Each waits only for itself in the previous
+TensorFlow's executor has several iterations of a loop in flight, if none waits for another. In each iteration a loop
+waits for all ops with side effects. In a pipeline these are its feeds. Each waits only for itself in the previous
 iteration, through a loop variable that it returns at its end. The computation of mini-batches depends only on data, so
 results are the same, bit for bit, whatever is in flight.
 """

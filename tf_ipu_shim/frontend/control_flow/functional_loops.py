@@ -46,7 +46,7 @@ def install() -> None:
 
 
 def has_dataflow_loops() -> bool:
-    """Returns whether TensorFlow 1 loops are not functional in the current graph: it is for a session."""
+    """Returns whether TensorFlow 1 loops are not functional in the current graph, because a session runs it."""
     graph = ops.get_default_graph()
     if graph.building_function and not tracing.has_session_semantics(graph):
         return False

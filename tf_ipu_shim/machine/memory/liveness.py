@@ -138,7 +138,7 @@ def _peak_bytes(liveness: Liveness) -> int:
 def smallest(block: Block) -> Liveness:
     """Returns the lower of two peaks: in the given order and in the order of `schedule.greedy`.
 
-    The first of these, for a block that keeps its order. It is computed once, so the block must not change afterwards.
+    A block that keeps its order has only the first. It is computed once, so the block must not change afterwards.
     """
     if block.liveness is None and block.keeps_order:
         block.liveness = live(block)
