@@ -45,7 +45,7 @@ def export_single_step(
         output_names: names of the outputs; by default `output_0`, `output_1` and so on.
         preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
-        postprocessing_step: runs on the CPU behind.
+        postprocessing_step: runs after it on the CPU.
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         purge_export_dir: whether to empty the directory first.
         variable_initializer: in TensorFlow 1, a function of a session that initialises or restores the graph's
@@ -118,7 +118,7 @@ def export_pipeline(
         output_names: names of the outputs; by default `output_0`, `output_1` and so on.
         preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
-        postprocessing_step: runs on the CPU behind.
+        postprocessing_step: runs after it on the CPU.
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         purge_export_dir: whether to empty the directory first.
         variable_initializer: in TensorFlow 1, a function of a session that initialises or restores the graph's
@@ -168,7 +168,7 @@ def export_keras(
         output_names: names of the outputs; by default `output_0`, `output_1` and so on.
         preprocessing_step: runs before it on the CPU; a request then has its arguments.
         preprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
-        postprocessing_step: runs on the CPU behind.
+        postprocessing_step: runs after it on the CPU.
         postprocessing_step_signature: a `tf.TensorSpec` for each of its arguments.
         purge_export_dir: whether to empty the directory first.
 
