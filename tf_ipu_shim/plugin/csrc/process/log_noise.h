@@ -7,7 +7,7 @@ namespace tf_ipu_shim {
 void FilterLogNoise();
 
 // Suppresses TensorFlow's log lines about ops that this thread cannot convert to XLA: the error message already names
-// the op and the script's line. On 2.15 only: TensorFlow 2.21's log cannot be filtered.
+// the op and the script's line.
 class ScopedConversionErrorFilter {
  public:
   ScopedConversionErrorFilter();
