@@ -1,18 +1,16 @@
 """The copies of a pipeline's FIFOs, beside a published trace."""
 
-import pytest
-
 from tf_ipu_shim.cycle_model import Computation, phases_of
+from tf_ipu_shim.cycle_model.sizes import FIFO_WORD
 from tf_ipu_shim.machine.chips import CHIPS
-from tf_ipu_shim.memory_model.variables.pipeline_memory import WORD, Stash
+from tf_ipu_shim.memory_model.variables.pipeline_memory import Stash
 
-pytestmark = pytest.mark.without_tensorflow
 WIDTHS = (784, 256, 128, 64)
 """Of what the first stage of Graphcore's tutorial keeps for its gradients, 32 rows of float32 each."""
 
 
 def cycles(stash):
-    return sum(phase.cycles for phase in phases_of(Computation("fifo", "", stash.copies, WORD), CHIPS["gc200"]))
+    return sum(phase.cycles for phase in phases_of(Computation("fifo", "", stash.copies, FIFO_WORD), CHIPS["gc200"]))
 
 
 def stash(slots, tensors=4):

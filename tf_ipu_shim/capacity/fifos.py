@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from tf_ipu_shim.capacity.layers import Layer
 from tf_ipu_shim.cycle_model import Computation, phases_of
-from tf_ipu_shim.cycle_model.sizes import FifoSizes
+from tf_ipu_shim.cycle_model.sizes import FIFO_WORD, FifoSizes
 from tf_ipu_shim.machine.chips import ChipSpec
-from tf_ipu_shim.memory_model.variables.pipeline_memory import WORD
 
 _RING = 2
 """Slots of a FIFO for several mini-batches: copies are as fast for more of them."""
@@ -34,8 +33,8 @@ class StageFifos:
         key = (first, end, recomputes)
         if key not in self._found:
             sizes = self._sizes(first, end, recomputes)
-            words = sum(size for size, _ in sizes) // WORD
-            copies = Computation("fifo", "", FifoSizes(words, sum(count for _, count in sizes), _RING), WORD)
+            words = sum(size for size, _ in sizes) // FIFO_WORD
+            copies = Computation("fifo", "", FifoSizes(words, sum(count for _, count in sizes), _RING), FIFO_WORD)
             self._found[key] = self._times * sum(phase.cycles for phase in phases_of(copies, self._chip))
         return self._found[key]
 

@@ -94,6 +94,10 @@ class UpdateSizes(NamedTuple):
     adds: bool = False
 
 
+FIFO_WORD = 4
+"""Bytes of a FIFO that are copied at a time."""
+
+
 class FifoSizes(NamedTuple):
     """A pipeline's FIFO: elements of a mini-batch, its tensors, and for how many mini-batches there are slots."""
 

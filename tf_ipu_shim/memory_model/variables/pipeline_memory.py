@@ -11,11 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
-from tf_ipu_shim.cycle_model.sizes import FifoSizes
+from tf_ipu_shim.cycle_model.sizes import FIFO_WORD, FifoSizes
 from tf_ipu_shim.tf_private.protos import function_pb2
-
-WORD = 4
-"""Bytes that are copied at a time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Stash:
     @property
     def copies(self) -> FifoSizes:
         """Copies for one mini-batch, in words."""
-        return FifoSizes(-(-self.bytes // (self.slots * WORD)), self.tensors, self.slots)
+        return FifoSizes(-(-self.bytes // (self.slots * FIFO_WORD)), self.tensors, self.slots)
 
 
 def stashes(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]) -> Iterator[Stash]:

@@ -9,11 +9,10 @@ from typing import NamedTuple
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation
-from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ElementCount, HostSizes, Sizes
+from tf_ipu_shim.cycle_model.sizes import FIFO_WORD, CollectiveSizes, ElementCount, HostSizes, Sizes
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
 from tf_ipu_shim.memory_model.variables import pipeline_memory
-from tf_ipu_shim.memory_model.variables.pipeline_memory import WORD
 from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext, Feed
 from tf_ipu_shim.memory_model.walk.load_sinking import sink_loads
 from tf_ipu_shim.memory_model.walk.recomputation import StageOp
@@ -216,6 +215,6 @@ class BlockWriter:
             block.run(stash.owner, (), (value,))
             pipeline_values.setdefault(stash.ipu, []).append(value)
             if self.context.names is not None and stash.ipu in mini_batch:
-                copies = Computation("fifo", stash.owner, stash.copies, WORD)
+                copies = Computation("fifo", stash.owner, stash.copies, FIFO_WORD)
                 mini_batch[stash.ipu].run(stash.owner, (), (), work=copies)
         return pipeline_values
