@@ -185,7 +185,7 @@ def environment_variables() -> str:
     lines += _variable_table(environment.JOB_VARIABLES, {})
     lines += ["", "## For Graphcore's SDK and TensorFlow", ""]
     others = {
-        "TF_POPLAR_FLAGS": "flags of the SDK ([Options](options/options.md))",
+        "TF_POPLAR_FLAGS": "flags of the SDK. After a change configure again ([Options](options/options.md))",
         "POPLAR_ENGINE_OPTIONS": "engine options of Poplar in JSON ([Options](options/options.md))",
         **env.TENSORFLOW,
     }
