@@ -175,6 +175,8 @@ def model(features, labels, mode):
 
 options = ipu.config.IPUConfig()
 options.auto_select_ipus = 1
+span = options.experimental.multi_replica_distribution
+span.process_count, span.process_index = 2, rank
 config = ipu.ipu_run_config.RunConfig(
     ipu.ipu_run_config.IPURunConfig(ipu_options=options), train_distribute=PopDistStrategy(), model_dir=folder
 )
