@@ -9,7 +9,7 @@ programs      what is measured: small and large models, and the forms in which t
 lowering_stopwatch  how long the lowering of programs takes
 
 device_overhead, one_ipu, four_shards, import_time, memory_accounting, lowering_time, training_loops,
-parallel_training, keras_fit, large_training, execution_ways: the benchmarks, one a file. Each has `run(settings)`,
+parallel_training, keras_fit, large_training, execution_modes: the benchmarks, one a file. Each has `run(settings)`,
 which yields results, and runs in its own process.
 """
 
@@ -26,5 +26,5 @@ BENCHMARKS = (
     "parallel_training",
     "keras_fit",
     "large_training",
-    "execution_ways",
+    "execution_modes",
 )

@@ -28,7 +28,7 @@ BASELINES = {
     "memory_accounting": "memory accounting off",
     "lowering_time": "XLA's compilation of the same program",
     "large_training": "stock Keras without jit_compile",
-    "execution_ways": "xla",
+    "execution_modes": "xla",
 }
 WITHOUT_OUTPUTS = ("import_time", "lowering_time")
 

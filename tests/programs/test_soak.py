@@ -50,10 +50,10 @@ def nothing_configured_after():
     config.reset_ipu_configuration()
 
 
-@pytest.mark.parametrize("way", feed_programs.WAYS)
+@pytest.mark.parametrize("mode", feed_programs.MODES)
 @pytest.mark.parametrize("seed", range(5))
-def test_random_programs_with_feeds(seed, way):
-    assert feed_programs.difference(feed_programs.Program.draw(random.Random(seed)), way) == ""
+def test_random_programs_with_feeds(seed, mode):
+    assert feed_programs.difference(feed_programs.Program.draw(random.Random(seed)), mode) == ""
 
 
 @pytest.mark.parametrize("seed", [slowly(0), slowly(3), 4, 700])  # stock XLA runs a loop of the last one twice

@@ -6,7 +6,7 @@ gets the same answer. The number of runs is unknown when a program is lowered. I
 more, the less there is to gain.
 
 The costs are times of two cores of one machine (an AMD EPYC with AVX-512), fitted to measurements of
-`benchmarks/execution_ways.py` and other programs. Work that both modes have in common matters little; their differences
+`benchmarks/execution_modes.py` and other programs. Work that both modes have in common matters little: differences
 decide.
 """
 

@@ -15,14 +15,14 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 
-from soak.programs.feed_programs import WAYS, running
+from soak.programs.feed_programs import MODES, running
 from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
 FORMS = (("top", 2), ("cond", 1), ("cond", 2), ("loop", 1), ("loop", 2), ("call", 2), ("mixed", 1), ("mixed", 2))
 """Where accesses stand, and the version of control flow; conds of TensorFlow 1: docs/contributing/compiler.md."""
 _MIXED = ("cond", "loop", "call")
-_MODES = (*WAYS, "auto")
+_MODES = (*MODES, "auto")
 
 
 class Function:

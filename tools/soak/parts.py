@@ -58,7 +58,7 @@ def programs(options: Options) -> Found:
     for number in range(options.first, options.first + options.programs):
         watch(options.silence)
         program = feed_programs.Program.draw(random.Random(options.seed * 1_000_003 + number))
-        wrong += [text for way in feed_programs.WAYS if (text := feed_programs.difference(program, way))]
+        wrong += [text for mode in feed_programs.MODES if (text := feed_programs.difference(program, mode))]
     return Found(options.programs, "programs", wrong)
 
 

@@ -57,7 +57,7 @@ class Step(NamedTuple):
         inside: blocks that run during the step, one at a time: a loop's condition and body, the branches of a
             conditional, a called function.
         loops: whether the blocks overwrite the step's results (a loop), or make them (a branch or a call).
-        work: its computation, if cycles are estimated: a `cycles.Computation` or `cycles.Meeting`.
+        work: its computation, if cycles are estimated: a `cycle_model.Computation` or `SyncPoint`.
         late: whether it only fetches the inputs of later steps, and so runs right before the first of them.
     """
 

@@ -21,7 +21,7 @@ from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops
 from tf_ipu_shim.machine.environment import execution_mode
 
 v1 = tf.compat.v1
-WAYS = ("xla", "kernels")
+MODES = ("xla", "kernels")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,14 +205,14 @@ class _Built:
 
 
 @contextlib.contextmanager
-def running(way: str) -> Iterator[None]:
+def running(mode: str) -> Iterator[None]:
     """Makes programs run in one execution mode.
 
     Args:
-        way: `xla` or `kernels`.
+        mode: `xla` or `kernels`.
     """
     before = os.environ.get(execution_mode.ENVIRONMENT_VARIABLE)
-    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = way
+    os.environ[execution_mode.ENVIRONMENT_VARIABLE] = mode
     try:
         yield
     finally:
@@ -221,17 +221,17 @@ def running(way: str) -> Iterator[None]:
             os.environ[execution_mode.ENVIRONMENT_VARIABLE] = before
 
 
-def ran(program: Program, way: str) -> list[Outcome]:
+def ran(program: Program, mode: str) -> list[Outcome]:
     """Returns the results of each run on simulated IPUs.
 
     Args:
         program: the program.
-        way: how it runs on the host, `xla` or `kernels`.
+        mode: how it runs on the host, `xla` or `kernels`.
     """
     config = ipu.config.IPUConfig()
     config.auto_select_ipus = program.replicas * program.shards
     config.configure_ipu_system()
-    with running(way), tf.Graph().as_default():
+    with running(mode), tf.Graph().as_default():
         built, outcomes = _Built(program), []
         with v1.Session() as session:
             session.run(built.start)
@@ -242,11 +242,11 @@ def ran(program: Program, way: str) -> list[Outcome]:
         return outcomes
 
 
-def difference(program: Program, way: str) -> str:
+def difference(program: Program, mode: str) -> str:
     """Describes the fault of a program, or returns an empty string."""
-    wanted, got = expected(program), ran(program, way)
+    wanted, got = expected(program), ran(program, mode)
     for number, (one, other) in enumerate(zip(wanted, got)):
         same = one.totals == other.totals and one.steps == other.steps and np.array_equal(one.sent, other.sent)
         if not same:
-            return f"{program}\nby {way}, run {number}: wanted {one}\ngot {other}"
-    return "" if len(wanted) == len(got) else f"{program}\nby {way}: {len(got)} runs, not {len(wanted)}"
+            return f"{program}\nby {mode}, run {number}: wanted {one}\ngot {other}"
+    return "" if len(wanted) == len(got) else f"{program}\nby {mode}: {len(got)} runs, not {len(wanted)}"

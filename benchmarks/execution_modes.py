@@ -20,8 +20,8 @@ from benchmarks.programs import forms, keras_models, models
 from benchmarks.results import Result
 from benchmarks.runner import Call, OutputsDiffer, Settings, judge
 
-WAYS = ("xla", "kernels", "auto")
-WITHIN = 1.1  # of the better way's time
+MODES = ("xla", "kernels", "auto")
+WITHIN = 1.1  # of the better mode's time
 PAIRS = 9
 LEAST_SECONDS = 0.03  # of a sample
 TOLERANCE = 1e-3
@@ -113,28 +113,28 @@ def halves(model: models.Model) -> models.Model:
 
 def _measured(name: str, make: Callable[[], Any], pairs: int, least: float) -> Result:
     # All are made before the first runs: Keras' seed has TensorFlow drop its kernels, and programs are lowered again.
-    sides: dict[str, Call] = {way: make() for way in WAYS}
+    sides: dict[str, Call] = {mode: make() for mode in MODES}
     outputs, first = {}, {}
-    for way in WAYS:
-        os.environ[_VARIABLE] = way  # read when a program first runs
+    for mode in MODES:
+        os.environ[_VARIABLE] = mode  # read when a program first runs
         start = time.process_time()
-        outputs[way] = sides[way].outputs(1)
-        first[way] = time.process_time() - start
-        _check(name, way, outputs[way], outputs["xla"])
+        outputs[mode] = sides[mode].outputs(1)
+        first[mode] = time.process_time() - start
+        _check(name, mode, outputs[mode], outputs["xla"])
     calls = max(1, round(least / max(1e-9, min(side.seconds(1) for side in sides.values()))))
-    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    times: dict[str, list[float]] = {mode: [] for mode in MODES}
     for index in range(pairs):
-        for way in WAYS if index % 2 else WAYS[::-1]:
-            times[way].append(sides[way].seconds(calls) / calls)
-    better = min(("xla", "kernels"), key=lambda way: statistics.median(times[way]))
+        for mode in MODES if index % 2 else MODES[::-1]:
+            times[mode].append(sides[mode].seconds(calls) / calls)
+    better = min(("xla", "kernels"), key=lambda mode: statistics.median(times[mode]))
     result = judge(f"{name}: auto, against {better}", list(zip(times["auto"], times[better])), ratio=WITHIN)
-    more = {f"first run by {way}, processor seconds": first[way] for way in WAYS}
+    more = {f"first run by {mode}, processor seconds": first[mode] for mode in MODES}
     more["kernels against xla"] = statistics.median(b / a for a, b in zip(times["xla"], times["kernels"]))
     return dataclasses.replace(result, more=more)
 
 
-def _check(name: str, way: str, found: list[list[np.ndarray]], expected: list[list[np.ndarray]]) -> None:
+def _check(name: str, mode: str, found: list[list[np.ndarray]], expected: list[list[np.ndarray]]) -> None:
     for ours, theirs in zip(found[0], expected[0], strict=True):
         tolerance = HALF_TOLERANCE if ours.dtype == np.float16 else TOLERANCE
         if not np.allclose(ours, theirs, rtol=tolerance, atol=tolerance):
-            raise OutputsDiffer(f"{name}: by {way} it gives\n{ours}\nwhere XLA gives\n{theirs}")
+            raise OutputsDiffer(f"{name}: by {mode} it gives\n{ours}\nwhere XLA gives\n{theirs}")
