@@ -40,6 +40,10 @@ LESS_IN_SEARCH = {
 }
 """Page, or folder of pages, with many words that few readers search for -> factor of its scores."""
 _LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
+LONG_CELL = 60  # characters
+_CODE = re.compile(r"<code>([^<\n]{1,26})</code>")
+_CELL = re.compile(r"<td( style=[^>]*)?(>(?:(?!</td>).)*</td>)", re.DOTALL)
+_TAG = re.compile(r"<[^>]+>")
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
@@ -106,6 +110,17 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     return _LINK.sub(
         lambda link: link[1] + _site_link("README.md" if path == "index.md" else source, path, link[2]), markdown
     )
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Marks short code, which is not broken at its hyphens, and table cells with much text, which are not squeezed."""
+    html = _CODE.sub(lambda found: f'<code class="short">{found[1]}</code>', html)
+    return _CELL.sub(_marked_cell, html)
+
+
+def _marked_cell(cell: re.Match[str]) -> str:
+    is_long = len(_TAG.sub("", cell[2])) > LONG_CELL
+    return f'<td class="long"{cell[1] or ""}{cell[2]}' if is_long else cell[0]
 
 
 def on_post_build(config: Any) -> None:

@@ -74,6 +74,22 @@ WORDS: dict[str, str] = {
     "custom op": "how_to/deploy/custom_ops",
     "memory_report": "reference/api/own/memory_report how_to/measure/read_memory_report",
     "horovod": "how_to/distribute/horovod",
+    "LSTM": "start/features how_to/port/keras_old_line",
+    "recomputation": "explanation/memory how_to/measure/fix_out_of_memory",
+    "gradient accumulation": "tutorials/keras_training tutorials/pipelining",
+    "conda": "start/installation",
+    "apple silicon": "start/installation start/compatibility",
+    "upgrade": "start/installation reference/versioning",
+    "exit code": "reference/command_line how_to/port/porting_report",
+    "debugger": "how_to/run/debug_numerics how_to/run/logs_and_tracebacks",
+    "print tensor": "how_to/run/debug_numerics",
+    "No module named": "start/installation reference/errors",
+    "batch size": "how_to/measure/fit how_to/measure/fix_out_of_memory",
+    "stochastic rounding": "reference/numerics",
+    "kubernetes": "how_to/distribute/several_machines",
+    "random seed": "how_to/run/debug_numerics reference/numerics",
+    "multi gpu": "how_to/port/porting_away how_to/distribute/several_machines",
+    "license": "index",
 }
 """Words that a user types -> pages, one of which is among the first five results."""
 
