@@ -104,7 +104,7 @@ def overview() -> str:
     for one in all_rows():
         lines += [f"- `{one.module}.{name}` {reason}" for name, reason in one.refused.items()]
     absent = [f"`{one.module}` ({one.releases})" for one in all_rows() if one.missing and len(one.missing) == one.known]
-    lines += ["\n## Modules with nothing emulated yet\n", ", ".join(absent) + "."]
+    lines += ["\n## Modules with nothing emulated yet\n", *(f"- {module}" for module in absent)]
     return HEADER + "\n".join(lines) + "\n"
 
 

@@ -27,17 +27,19 @@ tags: [options, IPUConfig, flags, TF_POPLAR_FLAGS, POPLAR_ENGINE_OPTIONS, no eff
 # Options of IPUConfig
 
 The effect of each option of `IPUConfig` on simulated IPUs. See also [flags and engine options](options_flags.md),
-[layers, Keras and pipelines](options_layers.md) and [other arguments](options_arguments.md).
-`tools/generate_options.py` generates them.
+[layers, Keras and pipelines](options_layers.md) and [other arguments](options_arguments.md). A test sets each option
+that claims an effect, and looks for the difference.
 
-`tests/configuration/test_options.py` sets each entry that claims an effect, and looks for the difference.
+```
+$ tf-ipu check train.py   # lists the options of a script that have no effect
+```
 
-An option without effect is checked as in Graphcore's software. It is listed in the memory report
-(`tf_ipu_shim.memory_report()`), and named once a process in the log: `no effect on a simulated system: ...`. The older
-functions of `ipu.utils` set the same options. Arguments that are not listed have their documented effect.
-`tests/house/test_arguments.py` finds exceptions. PopLibs' [other options](poplar_options.md) of convolutions and
-matmuls have no effect. A name that PopLibs does not have is an error of a program that reads it. Variables are in
-[Environment variables](../environment_variables.md).
+The value of an option without effect is checked all the same. The option is listed in the memory report, and once in
+the log: `no effect on a simulated system: ...`. The older functions of `ipu.utils` set the same options. Arguments that
+no page lists have their documented effect.
+
+The tables do not have the [options of Poplar's functions](poplar_options.md). An option of convolutions or matmuls that
+PopLibs does not have is an error of the program that reads it.
 
 """
 

@@ -55,7 +55,7 @@ def group_norm(
         param_initializers: the initializers of `beta` and `gamma`; zeros and ones by default.
         reuse: whether to reuse the variables of the scope.
         variables_collections: a list of collections, or a dictionary of such lists for `beta` and `gamma`.
-        training: has no influence on the values.
+        training: accepted; statistics come from the sample in training and in inference.
         trainable: whether the variables are.
         scope: the variables' scope; `GroupNorm` else.
         strided_channel_grouping: channel c is in group `c % groups`; else neighbours make a group.

@@ -217,7 +217,7 @@ class PopnnLSTM(_PopnnRNN):
         Args:
             inputs: `[time, batch, input_size]`.
             initial_state: an `LSTMStateTuple` of `[batch, num_units]` tensors; zeros by default.
-            training: has no influence on the values; recorded.
+            training: accepted, and listed as without effect: the values are the same in training and inference.
 
         Returns:
             Outputs `[time, batch, num_units]` and the last state as an `LSTMStateTuple`.
@@ -272,7 +272,7 @@ class PopnnDynamicLSTM(PopnnLSTM):
             inputs: `[time, batch, input_size]`.
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
             initial_state: an `LSTMStateTuple`; zeros by default.
-            training: has no influence on the values; recorded.
+            training: accepted, and listed as without effect: the values are the same in training and inference.
 
         Returns:
             As `PopnnLSTM`.
@@ -355,7 +355,7 @@ class PopnnGRU(_PopnnRNN):
         Args:
             inputs: `[time, batch, input_size]`.
             initial_state: `[batch, num_units]`; zeros by default.
-            training: has no influence on the values; recorded.
+            training: accepted, and listed as without effect: the values are the same in training and inference.
 
         Returns:
             Outputs `[time, batch, num_units]` and the last state `[batch, num_units]`.
@@ -418,7 +418,7 @@ class PopnnDynamicGRU(PopnnGRU):
             inputs: `[time, batch, input_size]`, or `[batch, time, input_size]`.
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
             initial_state: `[batch, num_units]`; zeros by default.
-            training: has no influence on the values; recorded.
+            training: accepted, and listed as without effect: the values are the same in training and inference.
             time_major: whether the inputs have time first; the outputs always do.
 
         Returns:
@@ -474,7 +474,7 @@ class PopnnAUGRU(PopnnGRU):
             seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
             attention_score: `[time, batch]`, or `[batch, time]`.
             initial_state: `[batch, num_units]`; zeros by default.
-            training: has no influence on the values; recorded.
+            training: accepted, and listed as without effect: the values are the same in training and inference.
             time_major: whether inputs and scores have time first; the outputs always do.
 
         Returns:

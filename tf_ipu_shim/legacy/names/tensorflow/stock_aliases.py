@@ -137,7 +137,7 @@ def _contrib_getattr(module: types.ModuleType) -> Callable[[str], Any]:
 
 
 def _add_getattr(module: types.ModuleType, attributes: dict[str, str]) -> None:
-    why = f"names that scripts expect there and that have moved: {', '.join(attributes)}"
+    why = f"names that have moved: {', '.join(f'`{name}`' for name in attributes)}"
     patches.replace(module, "__getattr__", lambda _: _moved_getattr(module, attributes), why)
 
 

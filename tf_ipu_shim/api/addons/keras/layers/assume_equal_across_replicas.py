@@ -35,7 +35,7 @@ class AssumeEqualAcrossReplicas(keras2.public_module().layers.Layer):  # type: i
 
         Args:
             inputs: a tensor, or tensors in any structure.
-            **kwargs: have no influence.
+            **kwargs: accepted, because Keras may pass `training` or `mask`; the result does not depend on them.
 
         Returns:
             The same structure.

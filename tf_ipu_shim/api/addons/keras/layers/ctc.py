@@ -44,7 +44,7 @@ class CTCLoss(_Layer):  # type: ignore[misc]
             data: `[max_time, batch, classes]`.
             label_length: `[batch]`.
             data_length: `[batch]`.
-            **kwargs: have no influence.
+            **kwargs: accepted, because Keras may pass `training` or `mask`; the result does not depend on them.
 
         Returns:
             `[batch]`.
@@ -97,7 +97,7 @@ class CTCInferenceLayer(_Layer):  # type: ignore[misc]
         Args:
             data: `[max_time, batch, classes]`.
             data_length: `[batch]`.
-            **kwargs: have no influence.
+            **kwargs: accepted, because Keras may pass `training` or `mask`; the result does not depend on them.
 
         Returns:
             Logarithms of probabilities and lengths, `[batch, top_paths]`, and labels
@@ -139,7 +139,7 @@ class CTCPredictionsLayer(CTCInferenceLayer):
         Args:
             data: `[max_time, batch, classes]`.
             data_length: `[batch]`.
-            **kwargs: have no influence.
+            **kwargs: accepted, because Keras may pass `training` or `mask`; the result does not depend on them.
 
         Returns:
             `[batch, max_time]` integers.

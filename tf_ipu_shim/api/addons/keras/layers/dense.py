@@ -142,7 +142,7 @@ class SerialDense(_Layer):  # type: ignore[misc]
 
         Args:
             inputs: `[..., inputs]`.
-            **kwargs: have no influence.
+            **kwargs: accepted, because Keras may pass `training` or `mask`; the result does not depend on them.
 
         Returns:
             `[..., units]`.

@@ -39,7 +39,7 @@ class ConvertToF8(_Layer):  # type: ignore[misc]
         Args:
             data: float16 or float32.
             metadata: the metadata of `f8_ops.create_metadata`.
-            **kwargs: have no influence.
+            **kwargs: accepted, because Keras may pass `training` or `mask`; the result does not depend on them.
 
         Returns:
             A list of the bits (uint8, with the shape of the data) and the metadata. Keras can pass a list to the next
@@ -74,7 +74,7 @@ class ConvertFromF8(_Layer):  # type: ignore[misc]
 
         Args:
             inputs: a `QuarterTensor`, or data and metadata.
-            **kwargs: have no influence.
+            **kwargs: accepted, because Keras may pass `training` or `mask`; the result does not depend on them.
 
         Returns:
             A tensor of the shape of the data.

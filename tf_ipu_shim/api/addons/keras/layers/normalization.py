@@ -100,7 +100,7 @@ class GroupNormalization(IPULayer):
 
         Args:
             inputs: as built.
-            training: has no influence on the values.
+            training: accepted; statistics come from the sample in training and in inference.
 
         Returns:
             A tensor like inputs.
@@ -296,7 +296,7 @@ class LayerNormalization(GroupNormalization):
 
         Args:
             inputs: as built.
-            training: has no influence on the values.
+            training: accepted; statistics come from the sample in training and in inference.
 
         Returns:
             A tensor like inputs.

@@ -26,7 +26,7 @@ class RecomputationCheckpoint(keras2.public_module().layers.Layer):  # type: ign
 
         Args:
             inputs: tensors in any structure.
-            **kwargs: have no influence.
+            **kwargs: accepted, because Keras may pass `training` or `mask`; the result does not depend on them.
 
         Returns:
             The same structure.
