@@ -31,7 +31,7 @@ def main() -> int:
     counts = {kind: len(_findings(kind)) for kind in sources.KINDS}
     if arguments.lower:
         ratchet.write_limits(counts)
-    too_many = ratchet.judge(counts, ratchet.limits())
+    too_many = [*ratchet.judge(counts, ratchet.limits()), *filter(None, [pages.too_many_words()])]
     print(f"pages: {len(in_pages)} findings;", ", ".join(f"{kind}: {count}" for kind, count in counts.items()))
     print("\n".join(too_many), end="\n" if too_many else "")
     return 1 if in_pages or too_many else 0

@@ -11,9 +11,11 @@ from prose import markdown, rules
 from prose.passages import ROOT, Finding
 
 FIRST_SCREEN, LONGEST_PAGE, LONGEST_LINE = 25, 2000, 120
+MOST_WORDS = 25_000  # of all hand-written pages
 _BESIDE_DOCS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 _TEMPLATES = ROOT / ".github" / "ISSUE_TEMPLATE"
 _RECORDS = ("CHANGELOG.md",)  # pages that tell what happened in which release
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _GENERATED = re.compile(r'"(?:[\w/]+/)?(\w+\.md)"')
 
 
@@ -38,6 +40,25 @@ def generated() -> list[pathlib.Path]:
 def _generated_names() -> frozenset[str]:
     tools = (ROOT / "tools").glob("generate_*.py")
     return frozenset(name for tool in tools for name in _GENERATED.findall(tool.read_text(encoding="utf-8")))
+
+
+def words(text: str) -> int:
+    """Counts the words of a page outside front matter and code.
+
+    Example:
+        >>> words("---\\ntype: reference\\n---\\n# Two words\\n\\n| three | `four` |\\n|---|---|\\n```\\ncode\\n```\\n")
+        4
+    """
+    lines = markdown.lines_outside_code(_FRONT_MATTER.sub("", text))
+    return sum(any(map(str.isalnum, word)) for _, line in lines for word in line.split())
+
+
+def too_many_words() -> str:
+    """Returns how many words too many all hand-written pages have, or an empty string."""
+    count = sum(words(page.read_text(encoding="utf-8")) for page in hand_written())
+    if count <= MOST_WORDS:
+        return ""
+    return f"The hand-written pages have {count} words, at most {MOST_WORDS} are allowed. Cut what is said twice."
 
 
 def findings(path: pathlib.Path) -> Iterator[Finding]:

@@ -63,6 +63,14 @@ def test_pages_as_a_whole(tmp_path):
     ]
 
 
+def test_words_outside_code_are_counted(monkeypatch):
+    text = "---\ntype: reference\n---\n# Two words\n\n- three `four`\n| five |\n|---|\n```\ncode\n```\n"
+    assert pages.words(text) == 5
+    assert not pages.too_many_words()
+    monkeypatch.setattr(pages, "MOST_WORDS", 20_000)
+    assert "at most 20000 are allowed" in pages.too_many_words()
+
+
 def test_generated_pages_are_not_hand_written():
     names = {page.name for page in pages.hand_written()}
     assert {"README.md", "architecture.md", "faq.md", "pipelining.md"} <= names
