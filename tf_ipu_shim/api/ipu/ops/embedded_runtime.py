@@ -22,9 +22,7 @@ __all__ = [
 ]
 
 
-@not_supported(
-    "is refused, as by Graphcore: Embedded runtime doesn't support stopping an engine.", NotImplementedError
-)
+@not_supported("is refused, as by Graphcore: Embedded runtime doesn't support stopping an engine.", NotImplementedError)
 def embedded_runtime_stop(context: Any) -> None:
     """Graphcore's runtime cannot stop an engine; it ends with the process.
 
