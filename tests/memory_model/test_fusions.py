@@ -164,6 +164,43 @@ def test_an_error_function_is_one_call(names):
     assert made == ["bent/erf.1/Op/Erf"]
 
 
+ROOT = 2.0**0.5
+GELUS = [
+    lambda a: 0.5 * a * (1.0 + tf.math.erf(a / tf.cast(ROOT, a.dtype))),
+    lambda a: a * ((tf.math.erf(a * tf.cast(1 / ROOT, a.dtype)) + 1.0) * 0.5),
+    lambda a: (1.0 + tf.math.erf(tf.cast(1 / ROOT, a.dtype) * a)) * a * 0.5,
+    lambda a: tf.nn.gelu(a, approximate=False),
+]
+
+
+@pytest.mark.parametrize("gelu", GELUS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_gelu_by_the_error_function_is_one_call(names, gelu, dtype):
+    """As `gelu_erf_test` of Graphcore's releases has it."""
+    (made,) = names(lambda a: tf.identity(gelu(a)), [8], dtype=dtype)
+    assert made.endswith("/gelu-erf/Op/GeluErf")
+
+
+def test_what_is_almost_a_gelu_is_none(names):
+    def of_another(a, b):
+        return 0.5 * b * (1.0 + tf.math.erf(a / ROOT))
+
+    def used_twice(a):
+        shifted = 1.0 + tf.math.erf(a / ROOT)
+        return 0.5 * a * shifted, shifted
+
+    others = [
+        lambda a: 0.25 * a * (1.0 + tf.math.erf(a / ROOT)),
+        lambda a: 0.5 * a * (1.5 + tf.math.erf(a / ROOT)),
+        lambda a: 0.5 * a * (1.0 + tf.math.erf(a / 1.5)),
+        lambda a: 0.5 * a * (1.0 + tf.math.tanh(a / ROOT)),
+        lambda a: 0.5 * a * (1.0 + tf.math.erf(ROOT / a)),
+        used_twice,
+    ]
+    assert not [name for function in others for name in names(function, [8]) if "Gelu" in name]
+    assert not [name for name in names(of_another, [8], [8]) if "Gelu" in name]
+
+
 def test_a_mean_is_a_sum_that_is_scaled(names):
     made = names(lambda a: tf.reduce_mean(a, 1, name="mean"), [2, 64], dtype=np.float16)
     assert [name for name in made if "Multiply" in name or "Divide" in name] == []

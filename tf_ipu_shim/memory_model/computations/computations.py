@@ -22,6 +22,7 @@ from tf_ipu_shim.memory_model.computations.fusions import (
     DRAWN,
     GRADIENTS_OF_INPUT,
     ONE_CALL,
+    PART,
     Fusion,
     find_fusions,
     find_kernels,
@@ -316,6 +317,8 @@ def _fusion_of(instruction: Any, context: ComputationContext, owner: str) -> Fus
     if _derives_seed(owner) or _is_norm_cast(instruction):
         return None
     fusion = context.fusions.get(instruction.id, _NOT_FUSED)
+    if fusion is PART:
+        return None
     if instruction.metadata.op_type not in ONE_CALL:
         return fusion
     if instruction.id not in context.of_calls:
@@ -323,7 +326,13 @@ def _fusion_of(instruction: Any, context: ComputationContext, owner: str) -> Fus
     return fusion or _NOT_FUSED
 
 
-_FUSED_OPERATIONS = {"AddTo": "scaled_add", "Nonlinearity": "relu", "Negate": "negate", "Multiply": "multiply"}
+_FUSED_OPERATIONS = {
+    "AddTo": "scaled_add",
+    "GeluErf": "gelu_erf",
+    "Multiply": "multiply",
+    "Negate": "negate",
+    "Nonlinearity": "relu",
+}
 """PopLibs' operation of a fusion, by the last part of its compute set's name."""
 
 

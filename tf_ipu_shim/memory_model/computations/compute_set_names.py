@@ -17,7 +17,7 @@ from tf_ipu_shim.memory_model.computations.matmul_passes import INFERENCE, UPDAT
 
 # Instructions whose first one has no number.
 _UNNUMBERED = frozenset(
-    "avg-pool avg-pool-grad dynamic-slice dynamic-update-slice fusion group-norm-grad group-norm-inference "
+    "avg-pool avg-pool-grad dynamic-slice dynamic-update-slice fusion gelu-erf group-norm-grad group-norm-inference "
     "group-norm-statistics group-norm-training inter-ipu-copy max-pool max-pool-grad multi-slice multi-update-add "
     "negate relu relu-grad scaled-inplace scaled-inplace-xb-y sigmoid sigmoid-grad sort tanh-grad "
     "truncated-normal".split()

@@ -8,6 +8,7 @@ programs.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -61,6 +62,10 @@ class Fusion(NamedTuple):
     call: int = 0
 
 
+PART = Fusion("part")
+"""An instruction whose work is part of the library call of another one."""
+
+
 def find_fusions(
     by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int] = ()
 ) -> dict[int, Fusion | None]:
@@ -103,6 +108,8 @@ class _Finder:
     def run(self) -> dict[int, Fusion | None]:
         for instruction in self._by_id.values():
             self._simplify(instruction)
+        for instruction in self._of({"multiply"}):
+            self._fuse_gelu(instruction)
         for instruction in self._of({"add", "subtract"}):
             self._fuse_scaling(instruction)
         for instruction in self._of({"reduce"}):
@@ -166,14 +173,16 @@ class _Finder:
             instruction = self._by_id[self._same[instruction.id]]
         return instruction
 
-    def _is_filled_with(self, instruction: Any, element: float) -> bool:
-        """Returns whether all elements of a tensor are known to equal one constant."""
+    def _filling(self, instruction: Any) -> float:
+        """Returns the constant that all elements of a tensor are known to equal; NaN if there is none."""
         instruction = self._source(instruction)
         while instruction.opcode in ("broadcast", "convert", *_SAME_ELEMENTS):
             instruction = self._by_id[instruction.operand_ids[0]]
-        if instruction.opcode != "constant":
-            return False
-        return distinct_elements(instruction.literal) == {element}
+        elements = distinct_elements(instruction.literal) if instruction.opcode == "constant" else set()
+        return elements.pop() if len(elements) == 1 else math.nan
+
+    def _is_filled_with(self, instruction: Any, element: float) -> bool:
+        return self._filling(instruction) == element
 
     def _is_scalar_like(self, instruction: Any) -> bool:
         """Returns whether a tensor is a scalar or a broadcast scalar."""
@@ -269,6 +278,54 @@ class _Finder:
         if tensor.opcode == "reduce":
             self._fuse_reduction(tensor)
             self._found[tensor.id] = (self._found.get(tensor.id) or Fusion())._replace(shared=True)
+
+    def _fuse_gelu(self, product: Any) -> None:
+        """Recognises `0.5 * x * (1 + erf(x / sqrt(2)))`, in any order of the factors."""
+        factors, products = self._factors(product)
+        halves = [factor for factor in factors if self._is_filled_with(factor, 0.5)]
+        shifted = [factor for factor in factors if factor.opcode == "add" and self._has_one_user(factor)]
+        others = [factor for factor in factors if factor not in halves and factor not in shifted]
+        if (len(halves), len(shifted), len(others)) != (1, 1, 1):
+            return
+        ones = [operand for operand in self._operands(shifted[0]) if self._is_filled_with(operand, 1)]
+        error_functions = [operand for operand in self._operands(shifted[0]) if operand.metadata.op_type == "Erf"]
+        if not ones or not error_functions or not self._has_one_user(error_functions[0]):
+            return
+        error_function = self._instructions_by_op[error_functions[0].metadata.op_name]
+        scaled = self._argument(error_function)
+        if scaled is None or not self._is_over_root_of_two(scaled, others[0]):
+            return
+        self._found.update(dict.fromkeys([*products, *error_function, scaled.id, shifted[0].id], PART))
+        self._found[product.id] = Fusion("gelu-erf", "Op/GeluErf", operands=1)
+
+    def _factors(self, product: Any) -> tuple[list[Any], list[int]]:
+        """Returns the factors of a product of up to three tensors, and the products that only serve it."""
+        factors, products = [], []
+        for operand in map(self._source, self._operands(product)):
+            if operand.opcode == "multiply" and self._has_one_user(operand) and operand.metadata.op_type != "Erf":
+                products.append(operand.id)
+                factors.extend(map(self._source, self._operands(operand)))
+            else:
+                factors.append(operand)
+        return factors, products
+
+    def _argument(self, members: Collection[int]) -> Any:
+        """Returns the only tensor that the instructions of an op take and not all elements of which are known."""
+        taken = {operand_id for member in members for operand_id in self._by_id[member].operand_ids}
+        arguments = taken.difference(members, self._known)
+        return self._source(self._by_id[arguments.pop()]) if len(arguments) == 1 else None
+
+    def _is_over_root_of_two(self, scaled: Any, tensor: Any) -> bool:
+        """Returns whether an instruction divides a tensor by the square root of two, and only one op takes it."""
+        scale = {"multiply": 0.5**0.5, "divide": 2**0.5}.get(scaled.opcode)
+        if scale is None or len({self._by_id[user].metadata.op_name for user in self._users[scaled.id]}) > 1:
+            return False
+        first, second = self._operands(scaled)
+        orders = [(first, second), (second, first)] if scaled.opcode == "multiply" else [(first, second)]
+        return any(
+            self._source(scaled_tensor).id == tensor.id and math.isclose(self._filling(by), scale, rel_tol=1e-3)
+            for scaled_tensor, by in orders
+        )
 
     def _fuse_relu(self, instruction: Any) -> None:
         """Recognises `max(x, 0)`."""
