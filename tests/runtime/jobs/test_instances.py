@@ -151,11 +151,19 @@ with strategy.scope():
 """
 
 
-def poprun(python, script, *options):
+def run_instances(python, script, *options):
     ran = python(
         "-m", "tf_ipu_shim.cli", "poprun", *options, sys.executable, "-m", "tf_ipu_shim", python.script(script)
     )
     assert ran.returncode == 0, ran.stderr
+    return ran
+
+
+def poprun(python, script, *options):
+    return results_of(run_instances(python, script, *options))
+
+
+def results_of(ran):
     found = {}
     for line in ran.stdout.splitlines():
         tag, _, text = line.partition("<stdout>:")
@@ -256,9 +264,20 @@ def test_the_model_has_no_replicas_of_several_instances(python, monkeypatch):
 
 def test_programs_reduce_over_the_replicas_that_are_configured(python):
     """Instances that the configuration does not join have programs of their own; the host reduces over all of them."""
-    found = poprun(python, SEPARATE, "--num-replicas=4", "--num-instances=2")
+    ran = run_instances(python, SEPARATE, "--num-replicas=4", "--num-instances=2")
+    found = results_of(ran)
     assert [one["inside"] for one in found] == [2.0, 4.0]
     assert [one["outside"] for one in found] == [3.0, 3.0]
+    for rank in range(2):
+        assert ran.stderr.count(f"Process {rank} of 2 reduces over its own replicas only") == 1
+    assert "strategy.update_ipu_config(config)" in ran.stderr
+
+
+def test_joined_instances_are_told_nothing(python):
+    joined = SEPARATE.replace("config.configure_ipu_system()", "strategy.update_ipu_config(config).configure_ipu_system()")
+    ran = run_instances(python, joined, "--num-replicas=4", "--num-instances=2")
+    assert [one["inside"] for one in results_of(ran)] == [6.0, 6.0]
+    assert "own replicas only" not in ran.stderr
 
 
 def test_a_program_of_two_processes_is_refused_in_one(forked):

@@ -14,11 +14,18 @@ from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.frontend.strategies import host_collectives, process_variables, strategy_extended
 from tf_ipu_shim.frontend.tracing import compiled_functions, tracing
 from tf_ipu_shim.machine.environment import flags
+from tf_ipu_shim.runtime import devices
 from tf_ipu_shim.runtime.jobs import job
 from tf_ipu_shim.tf_private.distribute import distribute_lib, distribute_utils, values
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.tensors import indexed_slices
 from tf_ipu_shim.tf_private.utilities import tf_logging
+
+_SEPARATE_PROGRAMS = (
+    "Process %d of %d reduces over its own replicas only, so the processes train separately: "
+    "experimental.multi_replica_distribution is not set. Call strategy.update_ipu_config(config) before "
+    "config.configure_ipu_system()."
+)
 
 
 class ProcessStrategy(distribute_lib.StrategyV1):
@@ -157,6 +164,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         """Reduces all at once: processes that wait for each other one tensor at a time may do so in other orders."""
         parts = [value.values[0] if isinstance(value, values.DistributedValues) else value for value in operands]
         if self._programs_span_instances and strategy_extended.is_in_program() and not flags.current().use_ipu_model:
+            self._warn_of_separate_programs()
             return self._reduced_over_replicas(reduce_op, parts)
         with strategy_extended.instance_reduction_scope():
             parts = self._reduced_over_replicas(reduce_op, parts)
@@ -167,6 +175,12 @@ class ProcessExtended(strategy_extended.DeviceExtended):
         for index, value in zip(tensors, host_collectives.all_reduce([parts[i] for i in tensors], mean)):
             parts[index] = value
         return parts
+
+    def _warn_of_separate_programs(self) -> None:
+        """Logs that instances train separately, because the configuration does not name the others."""
+        options = devices.configured()
+        if self._job.size > 1 and options is not None and options.multi_replica_process_count < 2:
+            tf_logging.log_first_n(tf_logging.WARN, _SEPARATE_PROGRAMS, 1, self._job.rank, self._job.size)
 
     def _reduced_over_replicas(self, reduce_op: Any, parts: list[Any]) -> list[Any]:
         if not self._add_ipu_cross_replica_reductions:
