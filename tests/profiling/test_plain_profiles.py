@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
+from tf_ipu_shim.poplar.ops import gen_poputil_ops
 
 from tf_ipu_shim.cycle_model import Computation, phases_of
 from tf_ipu_shim.cycle_model.planning import OperandLayout
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.one_version
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 X = np.ones((16, 64), np.float32)
-SEEDS = "__seed/set/setMasterSeed"
+CONTROL = ["__seed/set/setMasterSeed", "setStochasticRounding"]
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def _folders(directory: pathlib.Path):
 
 
 def sets(profile):
-    return [row.name for row in profile.compute_sets if row.name != SEEDS]
+    return [row.name for row in profile.compute_sets if row.name not in CONTROL]
 
 
 @pytest.fixture
@@ -68,6 +69,28 @@ def test_a_step_is_one_program(profiles, session, tmp_path):
     assert [(row.name, row.bytes) for row in profile.variables if row.kind == "weight"] == [("w", 64 * 32 * 4)]
     (folder,) = _folders(tmp_path)
     assert folder.name.endswith("__cluster")
+
+
+def test_only_hardware_sets_stochastic_rounding(profiles, session, monkeypatch):
+    """As `replication_normalise_test` of Graphcore's releases has it, and their tests of an IPU Model."""
+    with tf.device(IPU):
+        doubled = 2 * v1.placeholder_with_default(X, X.shape)
+    session.run(doubled)
+    config.reset_ipu_configuration()
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
+    session.run(doubled)
+    on_hardware, on_model = [[row.name for row in profile.compute_sets] for profile in profiles()]
+    assert on_hardware[1:] == CONTROL and on_model == on_hardware[:-1]
+
+
+def test_a_share_of_replicas_is_one_product(profiles, session, ipus):
+    ipus(2)
+    with tf.device(IPU):
+        share = gen_poputil_ops.ipu_replication_normalise(v1.placeholder_with_default(X, X.shape))
+    np.testing.assert_array_equal(session.run(share), X / 2)
+    (profile,) = profiles()
+    name = "IpuReplicationNormalise/replication-normalise.1/replication_normalise/Op/Multiply"
+    assert sets(profile) == [name]
 
 
 def test_runs_are_counted_and_other_shapes_are_another_program(profiles, session, tmp_path):

@@ -52,6 +52,7 @@ def test_records_of_a_chain():
     assert [(row.name, row.runs, row.cycles) for row in made.compute_sets] == [
         *((f"op {step}/add/Op/Add", 1.0, 239) for step in range(3)),
         ("__seed/set/setMasterSeed", 0.0, 0),  # when a seed is set
+        ("setStochasticRounding", 0.0, 0),  # before a program runs
     ]
     assert [(row.first, row.last) for row in made.variables if not row.always] == [(0, 1), (1, 2), (2, 2)]
     steps = {row.id: row for row in made.programs}

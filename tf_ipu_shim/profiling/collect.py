@@ -25,7 +25,7 @@ from tf_ipu_shim.profiling.profile import (
     VariableRow,
 )
 
-SEEDS = "__seed/set/setMasterSeed"
+SEEDS, ROUNDING = "__seed/set/setMasterSeed", "setStochasticRounding"
 LineOf = Callable[[str], "str | None"]
 
 
@@ -75,14 +75,19 @@ def make_profile(
         variables=variables,
         liveness=liveness,
         programs=programs.rows,
-        compute_sets=[*programs.sets(), _seed_compute_set(len(programs.sets()), chip)],
+        compute_sets=[*programs.sets(), *_control_sets(len(programs.sets()), chip, facts["is_model"])],
         exchanges=[ExchangeRow(source, to, size) for (source, to), size in sorted(plan.exchanges.items())],
     )
 
 
-def _seed_compute_set(compute_set: int, chip: ChipSpec) -> ComputeSetRow:
-    """Returns the compute set that seeds each tile: in every program, but run only when a seed is set."""
-    return ComputeSetRow(compute_set, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
+def _control_sets(first: int, chip: ChipSpec, is_model: bool) -> list[ComputeSetRow]:
+    """Returns the compute sets of every program that a run of it does not execute.
+
+    One seeds each tile. On hardware, another one sets its stochastic rounding, as `replication_normalise_test` of
+    Graphcore's releases has it; the vertices of that are not known.
+    """
+    seeds = ComputeSetRow(first, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
+    return [seeds] if is_model else [seeds, ComputeSetRow(first + 1, ROUNDING, "", 0, 0, 0, 0.0)]
 
 
 def _ipus(plan: MemoryPlan, timeline: Timeline, ipus_per_replica: int, tiles: int) -> list[IpuRow]:

@@ -274,8 +274,9 @@ def test_programs_reduce_over_the_replicas_that_are_configured(python):
 
 
 def test_joined_instances_are_told_nothing(python):
-    joined = SEPARATE.replace("config.configure_ipu_system()", "strategy.update_ipu_config(config).configure_ipu_system()")
-    ran = run_instances(python, joined, "--num-replicas=4", "--num-instances=2")
+    configured = "strategy.update_ipu_config(config).configure_ipu_system()"
+    script = SEPARATE.replace("config.configure_ipu_system()", configured)
+    ran = run_instances(python, script, "--num-replicas=4", "--num-instances=2")
     assert [one["inside"] for one in results_of(ran)] == [6.0, 6.0]
     assert "own replicas only" not in ran.stderr
 

@@ -64,7 +64,9 @@ class ComputeSet:
 
     @functools.cached_property
     def vertices(self) -> list[ComputeSetVertex]:
-        """Its vertices by kind; there is one kind here."""
+        """Its vertices by kind: one kind, or none if it is not known."""
+        if not self._row.vertex:
+            return []
         cycles = by_tile(self._row.cycles, self._row.tiles, self._total)
         return [ComputeSetVertex(VertexType(self._row.vertex), [1] * self._row.tiles, cycles)]
 

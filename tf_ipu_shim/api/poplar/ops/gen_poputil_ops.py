@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim import plugin
-from tf_ipu_shim.frontend.ops import control_flow_ops, internal_ops, op_specs
+from tf_ipu_shim.frontend.ops import control_flow_ops, internal_ops, library_scopes, op_specs
 from tf_ipu_shim.frontend.ops.collectives import cross_replica_ops, replication_ops, uncompiled_collectives
 
 
@@ -44,9 +44,13 @@ def ipu_replication_factor(name: Any = None) -> Any:
 
 def ipu_replication_normalise(input: Any, name: Any = None) -> Any:
     """Returns a tensor divided by the number of replicas."""
-    with tf.name_scope(name or "IpuReplicationNormalise") as scope:
-        value = tf.convert_to_tensor(input)
-        return tf.divide(value, tf.cast(ipu_replication_factor(), value.dtype), name=scope)
+
+    def normalised(value: Any) -> Any:
+        with library_scopes.library_scope("replication-normalise/replication_normalise", ""):
+            return tf.divide(value, tf.cast(ipu_replication_factor(), value.dtype))
+
+    with tf.name_scope(name or "IpuReplicationNormalise"):
+        return uncompiled_collectives.build_replicated(normalised, tf.convert_to_tensor(input))
 
 
 def ipu_assume_equal_across_replicas(inputs: Any, name: Any = None) -> Any:
