@@ -84,14 +84,15 @@ def test_a_helper_finds_what_its_programs_wrote(helper):
 def test_assertions_on_compute_sets(helper):
     run(1)
     report = pva.openReport(helper.find_report())
-    CASE.assert_all_compute_sets_and_list(report, ["MatMul/dot*/Conv_1", "Relu/relu/Nonlinearity"])
+    on_hardware = "setStochasticRounding"
+    CASE.assert_all_compute_sets_and_list(report, ["MatMul/dot*/Conv_1", "Relu/relu/Nonlinearity", on_hardware])
     CASE.assert_compute_sets_contain_list(report, ["Relu/"])
     CASE.assert_compute_sets_matches(report, "*/Nonlinearity", 1)
     CASE.assert_compute_sets_not_in_blacklist(report, ["Softmax"])
     CASE.assert_vertices_contain_list(report, ["poplin::ConvPartial*<float,float"])
     for wrong in (
-        lambda: CASE.assert_all_compute_sets_and_list(report, ["MatMul/dot*/Conv_1"]),
-        lambda: CASE.assert_all_compute_sets_and_list(report, ["MatMul", "Relu", "Softmax"]),
+        lambda: CASE.assert_all_compute_sets_and_list(report, ["MatMul/dot*/Conv_1", on_hardware]),
+        lambda: CASE.assert_all_compute_sets_and_list(report, ["MatMul", "Relu", "Softmax", on_hardware]),
         lambda: CASE.assert_compute_sets_contain_list(report, ["softmax"]),
         lambda: CASE.assert_compute_sets_matches(report, "*/Nonlinearity", 2),
         lambda: CASE.assert_compute_sets_not_in_blacklist(report, ["MatMul"]),

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 import numpy as np
+import pva
 import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import config, ipu_compiler, scopes
@@ -71,23 +72,26 @@ def test_a_step_is_one_program(profiles, session, tmp_path):
     assert folder.name.endswith("__cluster")
 
 
-def test_only_hardware_sets_stochastic_rounding(profiles, session, monkeypatch):
+def test_only_hardware_sets_stochastic_rounding(profiles, session, monkeypatch, tmp_path):
     """As `replication_normalise_test` of Graphcore's releases has it, and their tests of an IPU Model."""
     with tf.device(IPU):
-        doubled = 2 * v1.placeholder_with_default(X, X.shape)
-    session.run(doubled)
+        x = v1.placeholder(tf.float32, X.shape)
+        doubled = x + x
+    session.run(doubled, {x: X})
     config.reset_ipu_configuration()
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
-    session.run(doubled)
+    session.run(doubled, {x: X})
     on_hardware, on_model = [[row.name for row in profile.compute_sets] for profile in profiles()]
     assert on_hardware[1:] == CONTROL and on_model == on_hardware[:-1]
+    assert pva.openReport(_folders(tmp_path)[0] / "profile.pop").compilation.computeSets[-1].vertices == []
 
 
 def test_a_share_of_replicas_is_one_product(profiles, session, ipus):
     ipus(2)
     with tf.device(IPU):
-        share = gen_poputil_ops.ipu_replication_normalise(v1.placeholder_with_default(X, X.shape))
-    np.testing.assert_array_equal(session.run(share), X / 2)
+        x = v1.placeholder(tf.float32, X.shape)
+        share = gen_poputil_ops.ipu_replication_normalise(x)
+    np.testing.assert_array_equal(session.run(share, {x: X}), X / 2)
     (profile,) = profiles()
     name = "IpuReplicationNormalise/replication-normalise.1/replication_normalise/Op/Multiply"
     assert sets(profile) == [name]

@@ -75,7 +75,7 @@ def make_profile(
         variables=variables,
         liveness=liveness,
         programs=programs.rows,
-        compute_sets=[*programs.sets(), *_control_sets(len(programs.sets()), chip, facts["is_model"])],
+        compute_sets=[*programs.sets(), *_control_sets(len(programs.sets()), chip, facts.get("is_model", True))],
         exchanges=[ExchangeRow(source, to, size) for (source, to), size in sorted(plan.exchanges.items())],
     )
 

@@ -300,7 +300,8 @@ class _Finder:
 
     def _factors(self, product: Any) -> tuple[list[Any], list[int]]:
         """Returns the factors of a product of up to three tensors, and the products that only serve it."""
-        factors, products = [], []
+        factors: list[Any] = []
+        products: list[int] = []
         for operand in map(self._source, self._operands(product)):
             if operand.opcode == "multiply" and self._has_one_user(operand) and operand.metadata.op_type != "Erf":
                 products.append(operand.id)
