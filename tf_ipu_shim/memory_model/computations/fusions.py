@@ -8,6 +8,7 @@ programs.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -282,21 +283,22 @@ class _Finder:
     def _fuse_gelu(self, product: Any) -> None:
         """Recognises `0.5 * x * (1 + erf(x / sqrt(2)))`, in any order of the factors."""
         factors, products = self._factors(product)
-        halves = [factor for factor in factors if self._is_filled_with(factor, 0.5)]
-        shifted = [factor for factor in factors if factor.opcode == "add" and self._has_one_user(factor)]
-        others = [factor for factor in factors if factor not in halves and factor not in shifted]
-        if (len(halves), len(shifted), len(others)) != (1, 1, 1):
-            return
-        ones = [operand for operand in self._operands(shifted[0]) if self._is_filled_with(operand, 1)]
-        error_functions = [operand for operand in self._operands(shifted[0]) if operand.metadata.op_type == "Erf"]
-        if not ones or not error_functions or not self._has_one_user(error_functions[0]):
-            return
-        error_function = self._instructions_by_op[error_functions[0].metadata.op_name]
-        scaled = self._argument(error_function)
-        if scaled is None or not self._is_over_root_of_two(scaled, others[0]):
-            return
-        self._found.update(dict.fromkeys([*products, *error_function, scaled.id, shifted[0].id], PART))
-        self._found[product.id] = Fusion("gelu-erf", "Op/GeluErf", operands=1)
+        for half, shifted, tensor in itertools.permutations(factors) if len(factors) == 3 else ():
+            members = self._shifted_error_function(shifted) if self._is_filled_with(half, 0.5) else []
+            scaled = self._argument(members)
+            if scaled is not None and self._is_over_root_of_two(scaled, tensor):
+                self._found.update(dict.fromkeys([*products, *members, scaled.id], PART))
+                self._found[product.id] = Fusion("gelu-erf", "Op/GeluErf", operands=1)
+                return
+
+    def _shifted_error_function(self, instruction: Any) -> list[int]:
+        """Returns the instructions of `1 + erf(y)` if an instruction is that, and neither has another consumer."""
+        if instruction.opcode != "add" or not self._has_one_user(instruction):
+            return []
+        for one, result in itertools.permutations(self._operands(instruction)):
+            if self._is_filled_with(one, 1) and result.metadata.op_type == "Erf" and self._has_one_user(result):
+                return [instruction.id, one.id, *self._instructions_by_op[result.metadata.op_name]]
+        return []
 
     def _factors(self, product: Any) -> tuple[list[Any], list[int]]:
         """Returns the factors of a product of up to three tensors, and the products that only serve it."""
