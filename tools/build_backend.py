@@ -20,6 +20,7 @@ import importlib.util
 import io
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,8 @@ PTH_NAME = "tf_ipu_shim.pth"
 # The import, and the folder in which mypy finds stubs: anything more would run in every Python process.
 PTH_CONTENT = b"import tf_ipu_shim\ntf_ipu_shim_types\n"
 OF_PACKAGE = "tf_ipu_shim/"
-
+STUBS_OF_PACKAGE = "tf_ipu_shim-stubs/"
+OF_IMPORT_HOOK = "__editable__"
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PREBUILT = "tf_ipu_shim/plugin/prebuilt"
@@ -73,9 +75,15 @@ def _plugin() -> dict[str, bytes]:
 
 
 def build_editable(wheel_directory: str, *arguments: Any, **options: Any) -> str:
-    """PEP 660's hook: setuptools' editable wheel with the `.pth` file, and the stubs outside the package."""
-    stubs = {file: text for file, text in _stubs().items() if not file.startswith(OF_PACKAGE)}
-    return _finished(wheel_directory, build_meta.build_editable(wheel_directory, *arguments, **options), stubs)
+    """PEP 660's hook: setuptools' editable wheel with the `.pth` file and the stubs.
+
+    The checkout is on `sys.path`, in the place of setuptools' import hook, which type checkers do not run. The stubs of
+    the package's own modules are a partial stub package: in the checkout they would hide the sources.
+    """
+    stubs = {re.sub(f"^{OF_PACKAGE}", STUBS_OF_PACKAGE, file): text for file, text in _stubs().items()}
+    path = {PTH_NAME: f"{ROOT}\n".encode() + PTH_CONTENT, f"{STUBS_OF_PACKAGE}py.typed": b"partial\n"}
+    name = build_meta.build_editable(wheel_directory, *arguments, **options)
+    return _finished(wheel_directory, name, {**stubs, **path})
 
 
 def _stubs() -> dict[str, bytes]:
@@ -91,7 +99,7 @@ def _finished(directory: str, name: str, more: dict[str, bytes], tag: str = "") 
     """Returns the wheel's files with those that are added or changed, and their RECORD; returns the wheel's name."""
     path = pathlib.Path(directory) / name
     with zipfile.ZipFile(path) as wheel:
-        files = {entry.filename: wheel.read(entry) for entry in wheel.infolist()}
+        files = {file: wheel.read(file) for file in wheel.namelist() if not file.startswith(OF_IMPORT_HOOK)}
     added = {PTH_NAME: PTH_CONTENT, **more}
     tag = tag or wheel_tag.of_libraries([content for file, content in files.items() if file.endswith(".so")])
     if tag:
@@ -100,7 +108,8 @@ def _finished(directory: str, name: str, more: dict[str, bytes], tag: str = "") 
         text = files[metadata].decode().replace("-any\n", f"-{tag}\n")
         added[metadata] = text.replace("Root-Is-Purelib: true", "Root-Is-Purelib: false").encode()
     (record,) = (file for file in files if file.endswith(".dist-info/RECORD"))
-    added[record] = _record(files.pop(record), added)
+    del files[record]
+    added[record] = _record({**files, **added}) + f"{record},,\n".encode()
     path.unlink()
     with zipfile.ZipFile(pathlib.Path(directory) / name, "w", zipfile.ZIP_DEFLATED) as copy:
         for file, content in {**files, **added}.items():
@@ -108,11 +117,10 @@ def _finished(directory: str, name: str, more: dict[str, bytes], tag: str = "") 
     return name
 
 
-def _record(before: bytes, added: dict[str, bytes]) -> bytes:
-    rows = [row for row in csv.reader(io.StringIO(before.decode())) if row and row[0] not in added]
-    for name, content in added.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        rows.append([name, f"sha256={digest}", str(len(content))])
+def _record(files: Mapping[str, bytes]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    writer = csv.writer(text, lineterminator="\n")
+    for name, content in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        writer.writerow([name, f"sha256={digest}", str(len(content))])
     return text.getvalue().encode()

@@ -5,62 +5,36 @@ import hashlib
 import pathlib
 import platform
 import shutil
-import subprocess
-import sys
 import sysconfig
-import venv
 import zipfile
 
 import pytest
+from checkout import ROOT
+from installing import (
+    Environment,
+    build_editable_wheel,
+    build_wheel,
+    build_wheel_without_plugin,
+    copy_checkout,
+    pip,
+)
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
 pytest.importorskip("setuptools", reason="builds a wheel without fetching setuptools")
 pytest.importorskip("wheel", reason="builds a wheel without fetching wheel")
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ALONE = {"PYTHONPATH": None}
-
-
-def pip(*arguments):
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *map(str, arguments)]
-    process = subprocess.run(command, capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr
-
-
-def build_wheel(directory, checkout, *options):
-    pip("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", directory, *options, checkout)
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy to build from, so that nothing is left in the developer's."""
-    copy = tmp_path_factory.mktemp("checkout")
-    for name in ("tf_ipu_shim", "tools"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "prebuilt"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy)
-    (copy / "tests").mkdir()
-    shutil.copy(ROOT / "tests" / "requirements.txt", copy / "tests")
-    return copy
+    return copy_checkout(tmp_path_factory.mktemp("checkout"))
 
 
 @pytest.fixture(scope="module")
 def wheel(checkout, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("wheels")
-    build_wheel(directory, checkout, "--config-settings=plugin=no")
-    (path,) = directory.glob("*.whl")
-    return path
-
-
-class Environment:
-    def __init__(self, directory):
-        venv.create(directory, with_pip=False, symlinks=True)
-        self.python = directory / "bin" / "python"
-        (self.packages,) = directory.glob("lib/python3*/site-packages")
-
-    def install(self, *what):
-        pip("--python", self.python, "install", "--no-deps", "--no-index", *what)
+    return build_wheel_without_plugin(tmp_path_factory.mktemp("wheels"), checkout)
 
 
 @pytest.fixture
@@ -109,8 +83,7 @@ def test_wheel_with_a_library(checkout, environment, tmp_path):
     prebuilt = checkout / "tf_ipu_shim" / "plugin" / "prebuilt"
     prebuilt.mkdir()
     (prebuilt / "any.so").write_bytes(b"GLIBC_2.3.4 GLIBC_2.28 GLIBCXX_3.4.21")
-    build_wheel(tmp_path, checkout)
-    (path,) = tmp_path.glob("*.whl")
+    path = build_wheel(tmp_path, checkout)
     assert path.name.endswith(f"-py3-none-manylinux_2_28_{platform.machine()}.whl")
     environment.install(path)
     assert (environment.packages / "tf_ipu_shim" / "plugin" / "prebuilt" / "any.so").exists()
@@ -160,8 +133,7 @@ def test_wheel_is_compiled_where_tensorflow_is(checkout, tmp_path, monkeypatch, 
 
 @pytest.mark.slow
 def test_install_compiles_the_plugin(python, environment, checkout, tmp_path):
-    build_wheel(tmp_path, checkout)
-    environment.install(*tmp_path.glob("*.whl"))
+    environment.install(build_wheel(tmp_path, checkout))
     code = "from tf_ipu_shim.plugin import build; print(build.find_library())"
     found = python.succeeds(
         "-c", code, executable=environment.python, environment={"PYTHONPATH": sysconfig.get_path("purelib"), "PATH": ""}
@@ -190,10 +162,7 @@ def test_platform_tag(libraries, oldest, monkeypatch):
 
 
 def test_editable_install(python, environment, checkout, tmp_path):
-    # pip would ask the backend for this wheel in the empty environment, which has no setuptools.
-    hook = "import sys; sys.path.insert(0, 'tools'); import build_backend; build_backend.build_editable(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", hook, tmp_path], cwd=checkout, check=True, capture_output=True)
-    environment.install(*tmp_path.glob("*.whl"))
+    environment.install(build_editable_wheel(tmp_path, checkout))
     check_start(python, environment)
     found = python.succeeds(
         "-c", "import tf_ipu_shim; print(tf_ipu_shim.__file__)", executable=environment.python, environment=ALONE

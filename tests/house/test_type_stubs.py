@@ -1,15 +1,14 @@
-"""What mypy says of scripts for IPUs, where the stubs stand as pip installs them."""
+"""What mypy says of scripts for IPUs, where pip has installed the package."""
 
 import ast
 import os
 import re
-import shutil
 import subprocess
 import sys
-import venv
 
 import pytest
 from checkout import ROOT
+from installing import Environment, build_editable_wheel, build_wheel_without_plugin, copy_checkout
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
@@ -73,34 +72,32 @@ MISTAKES = {
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """An environment with the package, its stubs, and packages without types in the place of TensorFlow and Keras."""
-    directory = tmp_path_factory.mktemp("environment")
-    venv.create(directory, with_pip=False, symlinks=True)
-    (packages,) = directory.glob("lib/python3*/site-packages")
-    unneeded = shutil.ignore_patterns("__pycache__", "csrc", "prebuilt", "*.so")
-    shutil.copytree(ROOT / "tf_ipu_shim", packages / "tf_ipu_shim", ignore=unneeded)
-    for name in ("tensorflow", "tensorflow/python", "keras"):
-        (packages / name).mkdir()
-        (packages / name / "__init__.py").touch()
-    generator = ROOT / "tools" / "generate_stubs.py"
-    subprocess.run([sys.executable, "-S", "-E", generator, packages], check=True)
-    (packages / "tf_ipu_shim.pth").write_text("tf_ipu_shim_types\n")
-    return directory
+def environments(tmp_path_factory):
+    """Two environments: with an installed wheel and with an editable checkout; no package there has types but ours."""
+    made = {}
+    for kind, build in {"wheel": build_wheel_without_plugin, "editable": build_editable_wheel}.items():
+        made[kind] = Environment(tmp_path_factory.mktemp("environment"))
+        checkout = copy_checkout(tmp_path_factory.mktemp("checkout"))
+        made[kind].install(build(tmp_path_factory.mktemp("wheel"), checkout))
+        for name in ("tensorflow", "tensorflow/python", "keras"):
+            (made[kind].packages / name).mkdir(exist_ok=True)
+            (made[kind].packages / name / "__init__.py").touch()
+    return made
 
 
-@pytest.fixture(scope="module")
-def findings(environment):
+@pytest.fixture(scope="module", params=["wheel", "editable"])
+def findings(environments, request):
     """All lines of one run, as most of it is for modules that every script needs."""
-    (environment / "typical.py").write_text(TYPICAL)
+    environment = environments[request.param]
+    (environment.directory / "typical.py").write_text(TYPICAL)
     head = "from tensorflow.python import ipu\nconfig = ipu.config.IPUConfig()\n"
-    (environment / "mistakes.py").write_text(head + "".join(f"{line}\n" for line in MISTAKES))
+    (environment.directory / "mistakes.py").write_text(head + "".join(f"{line}\n" for line in MISTAKES))
     tutorials = sorted(map(str, (ROOT / "tutorials").glob("*.py")))
     command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--no-error-summary", "--no-incremental"]
-    command += ["--config-file=", "--python-executable", str(environment / "bin" / "python")]
+    command += ["--config-file=", "--python-executable", str(environment.python)]
     command += ["typical.py", "mistakes.py", *tutorials]
     alone = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
-    process = subprocess.run(command, cwd=environment, env=alone, capture_output=True, text=True)
+    process = subprocess.run(command, cwd=environment.directory, env=alone, capture_output=True, text=True)
     assert process.stderr == ""
     return process.stdout.splitlines()
 
@@ -120,10 +117,9 @@ def test_mypy_finds_each_mistake(findings):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-def test_stubs_have_all_emulated_names(environment):
+def test_stubs_have_all_emulated_names(environments):
     from tf_ipu_shim.names import emulated, finder, graphcore_names
 
-    (packages,) = environment.glob("lib/python3*/site-packages")
     lacking = []
     for module in graphcore_names.modules():
         ours = finder.own_name(module) or ""
@@ -132,7 +128,7 @@ def test_stubs_have_all_emulated_names(environment):
             continue
         package, *rest = module.split(".")
         folder = package if package in ("tensorflow", "keras") else f"{package}-stubs"
-        path = packages.joinpath(folder, *rest)
+        path = environments["wheel"].packages.joinpath(folder, *rest)
         stub = path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
         names = {
             getattr(alias, "asname", None) or getattr(alias, "name", None)
