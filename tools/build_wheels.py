@@ -63,7 +63,7 @@ def main() -> int:
         (wheel,) = directory.glob("*.whl")
         for version, python in environments.items():
             run(python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", str(wheel))
-            found = run(python, "-c", TRIAL, at=directory, PATH="", TF_CPP_MIN_LOG_LEVEL="2")
+            found = run(python, "-c", TRIAL, at=directory, PATH="", CXX="", TF_CPP_MIN_LOG_LEVEL="2")
             print(f"TensorFlow {version}: {pathlib.Path(found.strip()).name} runs without a compiler", flush=True)
         pathlib.Path(arguments.directory).mkdir(exist_ok=True)
         target = pathlib.Path(arguments.directory) / wheel.name

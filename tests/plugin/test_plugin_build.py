@@ -308,6 +308,12 @@ def test_prebuilt_library_needs_no_compiler_nor_this_glibc(source, tmp_path, mon
     assert built(source) == library
 
 
+def test_an_empty_cxx_asks_for_no_compiler(source, monkeypatch):
+    library = built(source, directory=cache.PREBUILT_DIRECTORY)
+    monkeypatch.setenv("CXX", "")
+    assert built(source) == library
+
+
 def test_a_requested_compiler_builds_beside_the_prebuilt_library(source, compiler_runs):
     library = built(source, directory=cache.PREBUILT_DIRECTORY)
     runs = compiler_runs()

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.machine.environment import log_level
 from tf_ipu_shim.plugin import cache, compiler, message_headers, private_symbols, progress, translation_units
 
 SOURCE_DIRECTORY = compiler.SOURCE_DIRECTORY
@@ -73,7 +74,7 @@ def ensure_built(
         '.so'
     """
     library = _found_or_built(_source_files(sources), tensorflow or TensorFlowBuild.installed(), directory, rebuild)
-    if directory is None and compiler.ENVIRONMENT_VARIABLE not in os.environ:
+    if directory is None and not compiler.is_chosen():
         cache.copy_to_cache(library)
     return library
 
@@ -126,7 +127,7 @@ def find_library() -> pathlib.Path | None:
 def _find_library(
     tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], command: compiler.Compiler | None
 ) -> pathlib.Path | None:
-    if compiler.ENVIRONMENT_VARIABLE not in os.environ:
+    if not compiler.is_chosen():
         shipped = cache.find_library(_shipped_name(tensorflow, files))
         if shipped is not None:
             return shipped
@@ -221,6 +222,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Builds the plugin and prints its path; returns the exit status."""
     directory = cache.PREBUILT_DIRECTORY if arguments.into_package else None
+    os.environ.setdefault(log_level.TENSORFLOW, "2")  # what it says of the processor while it is imported
     try:
         print(ensure_built(rebuild=arguments.rebuild or arguments.into_package, directory=directory))
     except errors.PluginError as error:

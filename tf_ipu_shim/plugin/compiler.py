@@ -35,6 +35,11 @@ class Compiler:
     digest: str
 
 
+def is_chosen() -> bool:
+    """Whether ``CXX`` asks for a compiler; an empty value does not."""
+    return bool(os.environ.get(ENVIRONMENT_VARIABLE))
+
+
 def find_compiler() -> Compiler | None:
     """Returns the compiler named by ``CXX``, else ``g++``; None when it is not on the path."""
     setting = os.environ.get(ENVIRONMENT_VARIABLE, "")
