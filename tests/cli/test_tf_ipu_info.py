@@ -189,6 +189,14 @@ def test_an_unknown_option_says_which_was_meant(capsys, word, meant):
     assert told.partition("; ")[2] == (f"did you mean {meant}?" if meant else "")
 
 
+@pytest.mark.parametrize(("word", "hint"), [("Interlaved", "; did you mean Interleaved?"), ("Both", "")])
+def test_an_unknown_value_says_which_was_meant(capsys, word, hint):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["schedule", "--schedule", word])
+    assert stop.value.code == 2
+    assert re.search(rf"invalid choice: '{word}' \(choose from [^)]*\){re.escape(hint)}$", capsys.readouterr().err)
+
+
 def test_help_names_every_command(capsys):
     assert cli.main([]) == 2
     out = capsys.readouterr().out

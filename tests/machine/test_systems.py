@@ -98,6 +98,8 @@ def test_misspelt_system(monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_SYSTEM", "bow-pod61")
     with pytest.raises(ValueError, match=r"no simulated system 'bow-pod61'\. Did you mean 'bow-pod\d+'\?.*ipu16"):
         systems.current()
+    with pytest.raises(ValueError, match=r"'pod[48]'\? Choose one with TF_IPU_SHIM_SYSTEM or --system: ipu"):
+        systems.named("pod5")
 
 
 @pytest.mark.parametrize("name", ["pod16:bow", "pod16:chip=mk3", "pod16:tiles=4", "pod16:"])

@@ -99,8 +99,10 @@ def test_command(tmp_path, capsys):
     assert f"a: {5 * ADD:,} cycles a run" in out
     assert err.splitlines() == [f"Page: {html}", f"Trace: {traced}"]
     assert "<canvas" in html.read_text() and json.loads(traced.read_text())["traceEvents"]
-    assert command_line(tmp_path / "no") == 2
-    assert "There is no profile" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    for missing, told in (("no", f"'{tmp_path}/no'"), ("empty", f"in the directory '{tmp_path}/empty'")):
+        assert command_line(tmp_path / missing) == 2
+        assert f"There is no profile {told}; expected profile.pop" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("given", [".", "tf_report__*", "tf_report__1* tf_report__2* tf_report__2*", "*/profile.pop"])

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 _OPTION = re.compile(r"(?<!\S)--[a-z][a-z0-9-]*")
+_CHOICES = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
 
 
 class SuggestingParser(argparse.ArgumentParser):
-    """Works like `argparse.ArgumentParser`, with the option that was probably meant in the error of an unknown one.
+    """Works like `argparse.ArgumentParser`; the error of an unknown option or value names what was probably meant.
 
     Example:
         >>> parser = SuggestingParser(prog="tf-ipu run")
@@ -44,6 +45,9 @@ class SuggestingParser(argparse.ArgumentParser):
         options = set(_OPTION.findall(self.format_help().replace("[", " ")))
         # Where argparse names what is wrong there are options that it does not know, and perhaps what belongs to them.
         unknown = _OPTION.findall(message) if message.startswith("unrecognized") else []
-        near = {word: difflib.get_close_matches(word, options, n=1) for word in unknown}
+        known = {word: options for word in unknown}
+        for word, choices in _CHOICES.findall(message):
+            known[word] = set(re.findall(r"[\w-]+", choices))
+        near = {word: difflib.get_close_matches(word, sorted(names), n=1) for word, names in known.items()}
         hints = [f"did you mean {close_matches[0]}?" for close_matches in near.values() if close_matches]
         super().error("; ".join([message, *hints]))

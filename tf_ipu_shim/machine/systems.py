@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+from collections.abc import Iterable
 
 from tf_ipu_shim.machine import device_table
 from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
@@ -136,8 +137,8 @@ def named(text: str) -> System:
     name, colon, override = text.strip().lower().partition(":")
     if name not in SYSTEMS:
         raise ValueError(
-            f"There is no simulated system {name!r}.{_did_you_mean(name, list(SYSTEMS))} Set {ENVIRONMENT_VARIABLE} "
-            f"to one of: {', '.join(SYSTEMS)}."
+            f"There is no simulated system {name!r}.{did_you_mean(name, SYSTEMS)} Choose one with "
+            f"{ENVIRONMENT_VARIABLE} or --system: {', '.join(SYSTEMS)}."
         )
     if not colon:
         return SYSTEMS[name]
@@ -163,6 +164,12 @@ def current() -> System:
     return named(os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT)
 
 
-def _did_you_mean(name: str, system_names: list[str]) -> str:
-    near = difflib.get_close_matches(name, system_names, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def did_you_mean(name: str, known_names: Iterable[str]) -> str:
+    """Suggests a near name, if there is one; of several the one of the most equal length.
+
+    Example:
+        >>> did_you_mean("pod5", ["pod256", "pod4"])
+        " Did you mean 'pod4'?"
+    """
+    near = difflib.get_close_matches(name, list(known_names))
+    return f" Did you mean {min(near, key=lambda other: abs(len(other) - len(name)))!r}?" if near else ""

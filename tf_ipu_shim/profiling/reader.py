@@ -23,13 +23,14 @@ class Run(NamedTuple):
 
 def read_profile(path: str | pathlib.Path) -> Profile:
     """Reads a profile."""
-    file = pathlib.Path(path)
-    if file.is_dir():
-        file = file / FILE
+    given = pathlib.Path(path)
+    file = given / FILE if given.is_dir() else given
     if not file.is_file():
+        place = f"in the directory {str(given)!r}" if given.is_dir() else repr(str(given))
         raise FileNotFoundError(
-            f"There is no profile {str(file)!r}; expected a file that a program wrote. Set "
-            'POPLAR_ENGINE_OPTIONS to {"autoReport.all": "true"} before the IPUs are configured.'
+            f"There is no profile {place}; expected {FILE}, which a program writes. Run the script with "
+            "`tf-ipu run --profile DIR`, or set POPLAR_ENGINE_OPTIONS to "
+            '{"autoReport.all": "true"} before the IPUs are configured.'
         )
     try:
         connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)

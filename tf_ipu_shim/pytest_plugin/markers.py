@@ -74,11 +74,8 @@ def _value(node: Any, marker: str, accepted: Iterable[str]) -> str | None:
     if isinstance(value, str) and value.strip().lower() in names:
         return value.strip().lower()
     received = ", ".join(map(repr, mark.args))
-    near = difflib.get_close_matches(str(value), names, 3)
-    # Of names that share as many letters, the one of the same length is the likelier one.
-    near.sort(key=lambda name: abs(len(name) - len(str(value))))
     pytest.fail(
         f"@pytest.mark.{marker}({received}) of {node.nodeid}: expected one of {', '.join(names)}."
-        + (f" Did you mean {near[0]!r}?" if near else ""),
+        + systems.did_you_mean(str(value), names),
         pytrace=False,
     )
