@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,20 @@ import tensorflow as tf
 from random_keras_blocks import as_outputs, keras
 
 CLASSES = 3
+LIMITS = {"float32": (2e-3, 2e-4), "mixed_float16": (2e-2, 2e-2)}
+"""How far results may differ from stock Keras', by policy: relative to a result, and beside that."""
 # A bias before batch normalization has a gradient of rounding errors, which a small epsilon would scale to full steps.
 EPSILON = 1e-3
+
+
+class WholeTables(keras.optimizers.SGD):
+    """Clips the gradient of a table as a whole, as on an IPU; stock Keras clips each lookup."""
+
+    def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = [(tf.convert_to_tensor(gradient), variable) for gradient, variable in grads_and_vars]
+        return super().apply_gradients(pairs, *args, **kwargs)
+
+
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: keras.optimizers.SGD(0.05, momentum=0.5),
     "adam": lambda: keras.optimizers.Adam(0.01, epsilon=EPSILON),
@@ -20,6 +33,9 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "clipped": lambda: keras.optimizers.SGD(0.05, clipnorm=0.1),
     "list": lambda: [keras.optimizers.SGD(0.05), keras.optimizers.Adam(0.01, epsilon=EPSILON)],
 }
+
+STOCK_OPTIMIZERS: dict[str, Callable[[], Any]] = {**OPTIMIZERS, "clipped": lambda: WholeTables(0.05, clipnorm=0.1)}
+"""The same for stock Keras."""
 
 
 def _soft_excess(y: Any, predicted: Any) -> Any:
@@ -70,6 +86,18 @@ METRICS: dict[str, dict[str, Callable[[], Any]]] = {
         "spread": lambda: _spread,
     },
 }
+_COUNTS: dict[tuple[str, str], tuple[str, Callable[[Any, Any], Any]]] = {
+    ("binary", "accuracy"): (
+        "binary_accuracy",
+        lambda y, predicted: keras.metrics.binary_accuracy(y, predicted, threshold=0.0),
+    ),
+    ("classes", "accuracy"): ("accuracy", keras.metrics.sparse_categorical_accuracy),
+    ("classes", "best"): (
+        "sparse_top_k_categorical_accuracy",
+        lambda y, predicted: keras.metrics.sparse_top_k_categorical_accuracy(y, predicted, k=2),
+    ),
+}
+"""Metrics that count samples, by task and key of `METRICS`: the name of each and what it says of a sample."""
 CALLBACKS = ("record", "schedule", "stop", "plateau", "damp", "lambda")
 
 
@@ -131,9 +159,39 @@ def compiling(source: random.Random, task: str, outputs: str) -> dict[str, Any]:
     return drawn
 
 
-def compile_options(task: str, outputs: str, drawn: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of `compile`, made of what `compiling` drew."""
-    metrics = METRICS[task]
+def has_counts(task: str, drawn: Mapping[str, Any]) -> bool:
+    """Whether a metric that `compiling` drew counts samples."""
+    kinds = [kind for of_heads in (drawn["metrics"], drawn["weighted_metrics"]) for kinds in of_heads for kind in kinds]
+    return any((task, kind) in _COUNTS for kind in kinds)
+
+
+def counting(task: str, moves: Callable[[Any], Any]) -> dict[str, Callable[[], Any]]:
+    """The metrics of a task; those that count samples see each output moved towards the sample's label.
+
+    Args:
+        task: a key of `METRICS`.
+        moves: how far outputs are moved; away from the label where it is negative.
+    """
+
+    def moved(count: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def of_moved(y: Any, predicted: Any) -> Any:
+            labels = y if task == "binary" else tf.one_hot(tf.reshape(tf.cast(y, tf.int32), [-1]), CLASSES)
+            towards = 2.0 * tf.cast(labels, predicted.dtype) - 1.0
+            return count(y, predicted + towards * moves(predicted))
+
+        return of_moved
+
+    found = dict(METRICS[task])
+    for (of, kind), (name, count) in _COUNTS.items():
+        if of == task:
+            found[kind] = functools.partial(keras.metrics.MeanMetricWrapper, moved(count), name)
+    return found
+
+
+def compile_options(
+    task: str, outputs: str, drawn: dict[str, Any], metrics: Mapping[str, Callable[[], Any]]
+) -> dict[str, Any]:
+    """Arguments of `compile`, made of what `compiling` drew and of metrics by kind."""
     per_head: dict[str, list[Any]] = {
         "loss": [LOSSES[task][one]() for one in drawn["loss"]],
         "metrics": [[metrics[one]() for one in of_head] for of_head in drawn["metrics"]],
