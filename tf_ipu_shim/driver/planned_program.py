@@ -12,7 +12,12 @@ from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.ir.reachable import reached_functions
 from tf_ipu_shim.compiler.kernels import stochastic_rounding
-from tf_ipu_shim.compiler.kernels.execution_mode import Execution, requested_execution, resolve_execution
+from tf_ipu_shim.compiler.kernels.execution_mode import (
+    Execution,
+    requested_execution,
+    require_kernels,
+    resolve_execution,
+)
 from tf_ipu_shim.compiler.kernels.kernels import to_kernels
 from tf_ipu_shim.compiler.lower import lower, prepare_for_xla
 from tf_ipu_shim.compiler.lowering_state import LoweringOptions, XlaState
@@ -169,6 +174,9 @@ class _Lowering:
                 )
             uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.without_form))
             execution = choose(work) if self._asked.mode == AUTO else self._asked
+            if work.dynamic:
+                size = "which has a size that follows from values"
+                execution = require_kernels(execution, f"{work.dynamic}, {size}")
             if execution.mode != KERNELS:
                 return _Plan(plan, work, details, program, program, execution)
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
@@ -281,7 +289,8 @@ class _Lowering:
     ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
         """Returns launches, executable form and mode; some programs must use XLA after all."""
         launches, runs = lowered
-        execution = resolve_execution(execution, self._library, runs, {} if self._is_required else unknown)
+        is_required = self._is_required or execution.is_required
+        execution = resolve_execution(execution, self._library, runs, {} if is_required else unknown)
         if execution.mode != KERNELS:
             launches = runs = planned if self._asked.mode == AUTO else self._lower(chunks=True)
         launches.result_shapes = runs.result_shapes = planned.result_shapes

@@ -47,15 +47,24 @@ def requested_execution(device: IpuDevice, is_rounded: bool = False, only_kernel
         return Execution(KERNELS, "each op's float16 results are rounded stochastically", is_rounded=True)
     mode = execution_mode.requested_mode()
     if only_kernels and mode != KERNELS:
-        if mode == XLA:
-            log.warning(
-                f"{execution_mode.ENVIRONMENT_VARIABLE} is {mode!r}, but this program runs in mode kernels: XLA's "
-                f"results differ from TensorFlow's for {only_kernels[0]}."
-            )
-        return Execution(KERNELS, f"XLA's results would differ for {only_kernels[0]}", is_required=True)
+        return _without_xla(only_kernels[0])
     if mode == execution_mode.AUTO and execution_mode.requests_xla_dumps():
         return Execution(XLA, "XLA_FLAGS asks for what XLA compiles")
     return Execution(mode, f"{execution_mode.ENVIRONMENT_VARIABLE}={mode}")
+
+
+def require_kernels(execution: Execution, op: str) -> Execution:
+    """Returns the mode `kernels`, whatever was requested, because of an op that XLA computes otherwise."""
+    return dataclasses.replace(execution, is_required=True) if execution.mode == KERNELS else _without_xla(op)
+
+
+def _without_xla(op: str) -> Execution:
+    if execution_mode.requested_mode() == XLA:
+        log.warning(
+            f"{execution_mode.ENVIRONMENT_VARIABLE} is {XLA!r}, but this program runs in mode kernels: XLA's results "
+            f"differ from TensorFlow's for {op}."
+        )
+    return Execution(KERNELS, f"XLA's results would differ for {op}", is_required=True)
 
 
 def resolve_execution(

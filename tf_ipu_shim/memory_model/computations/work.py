@@ -95,6 +95,15 @@ class Size(NamedTuple):
     alone: int
 
 
+def _dynamic_op(module: Any) -> str:
+    """Returns the name of an op of which XLA knows only the largest size; empty if there is none."""
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            if True in instruction.shape.is_dynamic_dimension:
+                return str(instruction.metadata.op_name or instruction.name)
+    return ""
+
+
 @dataclasses.dataclass
 class ProgramWork:
     """The work of one run of a program.
@@ -106,6 +115,7 @@ class ProgramWork:
         compiled: how large each XLA program is, by its function.
         random: random ops, which are XLA programs of one op each in both execution modes.
         feeds: for each infeed the elements that are taken, and their samples by the first axis.
+        dynamic: an op whose result has a size that follows from values; empty if there is none.
     """
 
     work: Work = dataclasses.field(default_factory=Work)
@@ -115,6 +125,7 @@ class ProgramWork:
     compiled: dict[str, Size] = dataclasses.field(default_factory=dict)
     random: float = 0.0
     feeds: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    dynamic: str = ""
     _times: float = 1.0
     _fed_times: float = 1.0
     _chunks: bool = False
@@ -123,6 +134,7 @@ class ProgramWork:
         """Adds an XLA program at its launch."""
         hlo, nodes = HloWork(module), [node for each in library for node in each.node_def]
         self.compiled[function] = hlo.size
+        self.dynamic = self.dynamic or _dynamic_op(module)
         work = hlo.count()
         (self.chunked_work if self._chunks else self.work).add(work, self._times)
         self.random += self._times * sum(node.op in random_launches.LAUNCHED for node in nodes)

@@ -56,6 +56,11 @@ _RESULTS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda made: tf.reduce_sum(tf.cast(made, tf.float32)),
     "its shape": tf.shape,
     "half": lambda made: tf.cast(made, tf.float32) * 0.5 + 1.0,
+    "back": lambda made: (tf.cast(made, tf.float32) + 1024.0) - 1024.0,
+    "chosen": lambda made: tf.where(tf.size(made) > 0, tf.cast(made, tf.float32), 0.0),
+    "running total": lambda made: tf.cumsum(tf.cast(made, tf.float32)),
+    "ones": lambda made: tf.ones_like(made) * 2,
+    "last": lambda made: tf.reshape(tf.cast(made, tf.float32), [-1])[-1],
 }
 _AROUND = ("nothing", "nothing", "loop", "cond", "call", "gradient", "steps")
 _STEPS = 4  # of a program that has several, which must be refused where one is

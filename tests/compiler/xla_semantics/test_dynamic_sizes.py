@@ -1,0 +1,65 @@
+"""Tensors whose size follows from values: XLA knows their largest size, and computes several ops of them wrongly."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import IPU, configure
+from tf_ipu_shim.ipu import config
+
+VALUES = np.array([4.0, 3.0, 2.5, 1.5, 1.0, 0.5], np.float32)
+FUNCTIONS = {
+    "back": lambda x, first: (first + 1024.0) - 1024.0,
+    "chosen": lambda x, first: tf.where(x[0] > 0.0, first, 0.0),
+    "chosen rows": lambda x, first: tf.where(x[:2, tf.newaxis] > 3.5, first, 0.0),
+    "cumulative product": lambda x, first: tf.math.cumprod(first),
+    "cumulative sum": lambda x, first: tf.cumsum(first),
+    "last": lambda x, first: first[0] + first[-1],
+    "ones": lambda x, first: tf.ones_like(first) * 2.0,
+    "rolled": lambda x, first: tf.roll(first, 1, 0),
+    "gradient": lambda x, first: tf.gradients(tf.reduce_sum(first * 2.0 * 3.0), x)[0],
+}
+
+
+@pytest.fixture(autouse=True, params=["auto", "xla", "kernels"])
+def mode(request, own_environment, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
+    configure()
+    yield request.param
+    config.reset_ipu_configuration()
+
+
+def first(x):
+    return x[: tf.cast(tf.reduce_max(x), tf.int32) - 1]
+
+
+def ran(function, device, x):
+    with tf.device(device):
+        return tf.function(function, jit_compile=device == IPU, autograph=False)(tf.constant(x)).numpy()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_are_the_kernels(name):
+    def function(x):
+        return tf.convert_to_tensor(FUNCTIONS[name](x, first(x)))
+
+    np.testing.assert_array_equal(ran(function, IPU, VALUES), ran(function, "CPU", VALUES))
+
+
+def test_a_program_that_is_fast_in_xla():
+    """By its work alone `auto` would choose XLA."""
+
+    def function(x):
+        chosen = tf.where(x[0] > 0.0, first(x), 0.0)
+        for _ in range(40):
+            chosen = tf.abs(chosen - 0.5) + 0.25
+        return chosen
+
+    x = np.linspace(1.0, 200_000.0, 200_000, dtype=np.float32)
+    np.testing.assert_array_equal(ran(function, IPU, x), ran(function, "CPU", x))
+
+
+def test_mode_xla_says_that_kernels_run(mode, monkeypatch, capfd):
+    monkeypatch.setenv("TF_IPU_SHIM_LOG_LEVEL", "1")
+    ran(lambda x: first(x) * 2.0, IPU, VALUES)
+    told = "which has a size that follows from values" in capfd.readouterr().err
+    assert told == (mode == "xla")
