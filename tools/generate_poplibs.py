@@ -137,18 +137,16 @@ def options_page() -> str:
     """The text of the page of options: the tables of the functions that share them."""
     from tf_ipu_shim.poplar_sdk import option_tables
 
-    text, tables = OPTIONS_HEAD, option_tables.read_with_titles()
-    for title, rows in tables.values():
-        title, _, other = title.partition(" with ")
-        functions = ", ".join(f"`{name}`" for name in title.split(", "))
+    text = OPTIONS_HEAD
+    for table in option_tables.read().values():
+        functions = ", ".join(f"`{name}`" for name in table.functions.split(", "))
         text += f"\n## {functions}\n"
-        options = [*rows, *(tables[other][1] if other else [])]
-        acting = [option for option in options if not option.without_effect]
+        acting = [option for option in table.options if not option.without_effect]
         if acting:
             text += "\n| option | values |\n|---|---|\n"
             text += "".join(f"| `{option.name}` | {_values(option)} |\n" for option in acting)
         alike: dict[str, list[str]] = {}
-        for option in options:
+        for option in table.options:
             if option.without_effect:
                 taken = " (only `false`)" if option.values == ("false",) else ""
                 alike.setdefault(option.without_effect, []).append(f"`{option.name}`{taken}")

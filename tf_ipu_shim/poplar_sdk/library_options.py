@@ -11,7 +11,7 @@ from tf_ipu_shim.poplar_sdk import option_tables
 
 
 class Library(NamedTuple):
-    """A title for messages, and the names of the tables of `poputil/option_tables.hpp` with its options."""
+    """A title for messages, and the names of the tables with its options."""
 
     title: str
     tables: tuple[str, ...]
@@ -22,7 +22,7 @@ LIBRARIES = {
     "multi_convolution": Library("multi-convolutions", ("convolution_options", "multi_convolution_options")),
     "dot": Library("matmuls", ("matmul_options",)),
     "pooling": Library("poolings", ("pooling_options",)),
-    "slice": Library("slices", ("multi_slice_options", "slice_options")),
+    "slice": Library("slices", ("multi_slice_options",)),
 }
 """By what is planned: of convolutions and matmuls, XLA's instruction."""
 OF_CONFIGURATION = {
@@ -43,7 +43,7 @@ def names(library: str) -> tuple[str, ...]:
         ('poolUseIntrospectiveMapping', 'optimizeForSpeed', 'useFloatPartialsWhereBeneficial')
     """
     tables = option_tables.read()
-    return tuple(option.name for table in LIBRARIES[library].tables for option in tables[table])
+    return tuple(option.name for table in LIBRARIES[library].tables for option in tables[table].options)
 
 
 def unrecognised(library: str, options: Iterable[str]) -> dict[str, str]:

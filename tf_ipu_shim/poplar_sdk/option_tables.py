@@ -1,54 +1,64 @@
-"""Reads the tables of options in the C++ sources of the Poplar libraries: arrays of `poplar::detail::Option`."""
+"""Reads the options of the functions of Poplar and PopLibs; an engine's options are in `machine/environment`."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import pathlib
-import re
 
-SOURCES = pathlib.Path(__file__).resolve().parent / "csrc"
+from tf_ipu_shim import data_files
+from tf_ipu_shim.machine.environment import engine_options
+
 KINDS = ("Integer", "Decimal", "Fraction", "Text")
 """Words for any value of that kind."""
-_REASON = re.compile(r'constexpr const char\s*\*\s*(\w+)\s*=\s*((?:"[^"]*"\s*)+);')
-_TABLE = re.compile(r"((?://[^\n]*\n)+)[^\n;]*\bOption (\w+)\[\] = \{\n(.*?)\n\};", re.DOTALL)
-_TEXT = r'(?:"[^"]*"\s*)+'
-_ROW = re.compile(rf"\{{({_TEXT}),\s*({_TEXT}),\s*({_TEXT}|\w+)\}}")
+_ENGINE = "engine_options"
 
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """An option of a table; `without_effect` says why it has no effect, and is None if it has one."""
+    """An option of a table; `without_effect` says why it has no effect, and is empty if it has one."""
 
     name: str
     values: tuple[str, ...]
-    without_effect: str | None
+    without_effect: str
 
 
-def _joined(text: str) -> str:
-    return "".join(re.findall(r'"([^"]*)"', text))
+@dataclasses.dataclass(frozen=True)
+class OptionTable:
+    """The options that some functions accept.
 
+    Args:
+        header: the C++ header that is generated from the table.
+        functions: names of functions, or of headers whose functions accept the options.
+    """
 
-def _rows(body: str, reasons: dict[str, str]) -> list[Option]:
-    found = []
-    for name, values, reason in _ROW.findall(body):
-        why = None if reason == "nullptr" else _joined(reason) or reasons[reason]
-        found.append(Option(_joined(name), tuple(_joined(values).split(", ")), why))
-    return found
-
-
-def read_with_titles() -> dict[str, tuple[str, list[Option]]]:
-    """Returns the tables by name, each with the comment above it: the functions that accept the options."""
-    texts = [path.read_text() for path in sorted(SOURCES.rglob("*option*.[ch]*"))]
-    reasons = {name: _joined(text) for content in texts for name, text in _REASON.findall(content)}
-    return {
-        name: (" ".join(line.lstrip("/ ") for line in comment.splitlines()), _rows(body, reasons))
-        for content in texts
-        for comment, name, body in _TABLE.findall(content)
-    }
+    header: str
+    functions: str
+    options: tuple[Option, ...]
 
 
 @functools.cache
-def read() -> dict[str, list[Option]]:
-    """Returns the options of each table by the table's name."""
-    return {name: rows for name, (_, rows) in read_with_titles().items()}
+def read() -> dict[str, OptionTable]:
+    """Returns the tables by name.
+
+    Example:
+        >>> [option.name for option in read()["stream_options"].options]
+        ['bufferingDepth', 'splitLimit']
+    """
+    reasons = {row["reason"]: row["text"] for row in data_files.rows(__file__, "reasons.csv")}
+    options: dict[str, list[Option]] = {}
+    for row in [*data_files.rows(__file__, "options.csv"), *_engine_rows()]:
+        option = Option(row["option"], tuple(row["values"].split(", ")), row["without_effect"].format_map(reasons))
+        options.setdefault(row["table"], []).append(option)
+    return {
+        row["table"]: OptionTable(
+            row["header"], row["functions"], (*options[row["table"]], *options.get(row["with"], ()))
+        )
+        for row in data_files.rows(__file__, "option_tables.csv")
+    }
+
+
+def _engine_rows() -> list[dict[str, str]]:
+    return [
+        {**row, "table": _ENGINE, "without_effect": row["without_effect_in_poplar_programs"]}
+        for row in engine_options.rows()
+    ]

@@ -83,7 +83,7 @@ def test_no_function_drops_its_options():
 
 
 def test_each_header_with_options_has_a_table():
-    listed = " ".join(title for title, _ in option_tables.read_with_titles().values())
+    listed = " ".join(table.functions for table in option_tables.read().values())
     headers = [
         f"{header.parent.name}/{header.name}"
         for header in sorted(sources.INCLUDE_DIRECTORY.glob("pop[lnors]*/*.hpp"))
@@ -97,8 +97,6 @@ def test_each_header_with_options_has_a_table():
 
 
 def test_tables_have_each_name_once():
-    tables = option_tables.read_with_titles()
-    for title, rows in tables.values():
-        other = title.partition(" with ")[2]
-        names = [option.name for option in [*rows, *(tables[other][1] if other else [])]]
+    for table in option_tables.read().values():
+        names = [option.name for option in table.options]
         assert len(names) == len(set(names))

@@ -8,7 +8,7 @@ import pytest
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.plugin import cache
-from tf_ipu_shim.poplar_sdk.toolchain import build, build_on_demand, environment, sources
+from tf_ipu_shim.poplar_sdk.toolchain import build, build_on_demand, environment, option_headers, sources
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.without_tensorflow]
 
@@ -83,6 +83,15 @@ def test_only_sources_of_a_changed_header_are_compiled(small, tmp_path, monkeypa
     monkeypatch.setattr(build.compiler, "run_command", lambda *words: (labels.append(words[1]), run(*words)))
     build.ensure_built(root / "cache")
     assert [label for label in labels if not label.startswith("linking")] == ["popops/answer.cc"]
+
+
+def test_a_changed_option_table_changes_its_users(monkeypatch):
+    user, other = (sources.SOURCE_DIRECTORY / name for name in ("popops/multi_slice.cc", "poplar/target/types.cc"))
+    before = [sources.object_digest(file, "") for file in (user, other)]
+    monkeypatch.setattr(option_headers, "headers", lambda: {"poputil/option_tables.hpp": "// changed"})
+    after = [sources.object_digest(file, "") for file in (user, other)]
+    assert after[0] != before[0]
+    assert after[1] == before[1]
 
 
 def test_a_place_that_others_can_write_is_refused(built, tmp_path):

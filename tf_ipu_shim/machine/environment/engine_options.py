@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import os
 from collections.abc import Iterable, Mapping
 
+from tf_ipu_shim import data_files
 from tf_ipu_shim.machine.environment import reasons
-from tf_ipu_shim.machine.environment.effects import MEMORY, OUTPUT, RECORDED, RESULTS, OptionEffect
+from tf_ipu_shim.machine.environment.effects import RECORDED, OptionEffect
 
 ENVIRONMENT_VARIABLE = "POPLAR_ENGINE_OPTIONS"
 
@@ -28,65 +30,35 @@ REPORT_DIRECTORY = "autoReport.directory"
 REPORT_RUNS = "autoReport.executionProfileProgramRunCount"
 REPORT_EXECUTION = "autoReport.outputExecutionProfile"
 REPORT_GRAPH = "autoReport.outputGraphProfile"
-EFFECTIVE = {
-    ALLOW_OUT_OF_MEMORY: (MEMORY, "a program that does not fit runs to its report"),
-    INVALID_OPERATIONS: (RESULTS, "the same as `floating_point_behaviour.inv`"),
-    OVERFLOWS: (RESULTS, "the same as `floating_point_behaviour.oflo`"),
-    NAN_ON_OVERFLOW: (RESULTS, "the same as `floating_point_behaviour.nanoo`"),
-    STOCHASTIC_ROUNDING: (RESULTS, "the same as `floating_point_behaviour.esr`"),
-    OLD_STOCHASTIC_ROUNDING: (RESULTS, f"the older name of `{STOCHASTIC_ROUNDING}`"),
-    REPORT_ALL: (OUTPUT, "each program's profile is written to a separate folder, for `pva`"),
-    REPORT_DIRECTORY: (OUTPUT, "where these folders are made; the working directory by default"),
-    REPORT_RUNS: (OUTPUT, "how many runs of a program its profile counts; 2 by default"),
-    REPORT_EXECUTION: (OUTPUT, "whether a profile counts runs; as `autoReport.all` says by default"),
-    REPORT_GRAPH: (OUTPUT, "whether a profile has variables and liveness; as `autoReport.all` says by default"),
-}
-_NAMES = {
-    reasons.REPORTS: (
-        "autoReport.outputArchive autoReport.outputDebugInfo autoReport.outputLoweredVars "
-        "autoReport.outputSerializedGraph autoReport.streamAtEachRun debug.computeInstrumentationLevel "
-        "debug.executionProfile debug.graphReportDestination debug.instrument debug.instrumentCompute "
-        "debug.instrumentControlFlow debug.instrumentExternalExchange debug.loweredProgsFile "
-        "debug.loweredVarDumpFile debug.profilingTile profiler.blocks.filter profiler.blocks.implicitFlush "
-        "profiler.format profiler.includeCycleEstimates profiler.includeFlopEstimates "
-        "profiler.perExecutionStreamCopyCycles profiler.programs.filter profiler.replicaToProfile "
-        "profiler.useUnstableFormat"
-    ),
-    reasons.NO_CODE: (
-        "debug.branchRecordTile debug.globalExchangeViaDebug debug.logStackSizeAnalysis "
-        "debug.outputAllSymbols debug.retainDebugInformation debug.runtimeVerify "
-        "debug.supervisorStackSizeInBytes debug.trace debug.traceFile debug.verify "
-        "debug.workerStackSizeInBytes device.clearAtomicFlagAfterExchange exchange.multicastPolicy "
-        "opt.enableInlining opt.enableMultiAccessCopies opt.enableSwSyncs "
-        "opt.internalExchangeOptimisationTarget opt.limitVertexStateToLower256K opt.maxCompilationThreads "
-        "opt.maxComputeSetsPerLoweredCopy opt.maxCopyMergeSize opt.maxLinkThreads opt.useAutoloader "
-        "target.deterministicWorkers target.extendedMemory target.saveArchive target.saveOutputVertexGraph "
-        "target.supervisorStackSizeInBytes target.textSectionSizeInBytes target.workerStackSizeInBytes"
-    ),
-    reasons.TRANSFERS: (
-        "exchange.enablePrefetch exchange.streamBufferOverlap streamCallbacks.maxLookahead "
-        "streamCallbacks.multiThreadMode streamCallbacks.numWorkerThreads streamCallbacks.numaAware "
-        "target.maxStreamCallbackThreadsPerNumaNode"
-    ),
-    reasons.LINKS: (
-        "target.firstRuntimeReplica target.gatewayMode target.gatewayWriteTogether "
-        "target.numberRuntimeReplica target.syncReplicasIndependently"
-    ),
-    reasons.WAITS: (
-        "target.exceptionPollPeriodUs target.hostSyncTimeout target.syncMethod target.syncPollPeriodUs "
-        "target.useBufferedCompletions"
-    ),
-}
-_WITHOUT_EFFECT = dict(
-    sorted(
-        {
-            **{name: why for why, names in _NAMES.items() for name in names.split()},
-            "prng.seed": "the seed is that of `reset_ipu_seed`",
-        }.items()
-    )
-)
-KNOWN = frozenset((*EFFECTIVE, *_WITHOUT_EFFECT))
-"""The names that Poplar's own table has, `poplar/target/option_tables.hpp`."""
+
+
+@functools.cache
+def rows() -> tuple[dict[str, str], ...]:
+    """Returns the table of engine options.
+
+    An option's `effect` and `meaning` are those of TensorFlow programs. `without_effect_in_poplar_programs` is empty
+    if the option has an effect in C++ programs.
+    """
+    return tuple(data_files.rows(__file__, "engine_options.csv"))
+
+
+@functools.cache
+def known() -> dict[str, OptionEffect]:
+    """Returns the effect of each engine option by name."""
+    return {
+        row["option"]: OptionEffect(name=row["option"], effect=row["effect"], meaning=reasons.fill(row["meaning"]))
+        for row in rows()
+    }
+
+
+def is_effective(name: str) -> bool:
+    """Returns whether an engine option has an effect.
+
+    Example:
+        >>> is_effective("debug.allowOutOfMemory"), is_effective("debug.trace")
+        (True, False)
+    """
+    return name in known() and known()[name].effect != RECORDED
 
 
 def parse(text: str) -> dict[str, str]:
@@ -156,7 +128,7 @@ def unrecognised(options: Iterable[str]) -> dict[str, str]:
     """
     messages = {}
     for name in options:
-        meant = None if name in KNOWN else _nearest(name)
+        meant = None if name in known() else _nearest(name)
         if meant or not all(name.partition(".")):
             advice = f"Did you mean '{meant}'?" if meant else "Use the name of one, such as 'debug.allowOutOfMemory'."
             messages[name] = f"Unrecognised option '{name}' of engines. {advice} If not, leave it out."
@@ -166,10 +138,10 @@ def unrecognised(options: Iterable[str]) -> dict[str, str]:
 def _nearest(name: str) -> str | None:
     """Returns the option of nearly the same spelling, its group included or not."""
     for part in (str.lower, _without_group):
-        known = {part(other): other for other in sorted(KNOWN)}
-        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.9)
+        spelt = {part(other): other for other in sorted(known())}
+        near = difflib.get_close_matches(name.lower(), spelt, n=1, cutoff=0.9)
         if near:
-            return known[near[0]]
+            return spelt[near[0]]
     return None
 
 
@@ -179,11 +151,9 @@ def _without_group(name: str) -> str:
 
 def effects() -> tuple[OptionEffect, ...]:
     """Returns the effect of each engine option; the last row is for unknown ones."""
-    effective = [
-        OptionEffect(name=name, effect=effect, meaning=description) for name, (effect, description) in EFFECTIVE.items()
-    ]
-    recorded = {**_WITHOUT_EFFECT, "any other": _UNKNOWN}
-    return (*effective, *(OptionEffect(name=name, effect=RECORDED, meaning=why) for name, why in recorded.items()))
+    acting = [option for option in known().values() if is_effective(option.name)]
+    recorded = [option for option in known().values() if not is_effective(option.name)]
+    return (*acting, *recorded, OptionEffect(name="any other", effect=RECORDED, meaning=_UNKNOWN))
 
 
 def without_effect(options: Mapping[str, str]) -> dict[str, str]:
@@ -193,4 +163,4 @@ def without_effect(options: Mapping[str, str]) -> dict[str, str]:
         >>> without_effect({"debug.allowOutOfMemory": "true", "debug.trace": "true"})
         {'debug.trace': 'true'}
     """
-    return {name: value for name, value in options.items() if name not in EFFECTIVE}
+    return {name: value for name, value in options.items() if not is_effective(name)}

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine.sharing import private_files
 from tf_ipu_shim.plugin import cache, compiler, progress, translation_units
-from tf_ipu_shim.poplar_sdk.toolchain import prefix_files, sources
+from tf_ipu_shim.poplar_sdk.toolchain import option_headers, prefix_files, sources
 
 SUBJECT = "The Poplar runtime"
 OLDEST_COMPILER = 12
@@ -123,7 +123,8 @@ def _compile(
     compiled: Callable[[int], None],
 ) -> None:
     """Compiles one source on each core at a time, and stores each object when it is compiled."""
-    flags = [*sources.library_flags(), *sources.include_flags()]
+    option_headers.write(scratch)
+    flags = [*sources.library_flags(), *sources.include_flags(), f"-I{scratch}"]
 
     def compile_one(pair: tuple[pathlib.Path, pathlib.Path]) -> None:
         source, target = pair

@@ -10,6 +10,8 @@ import platform
 import re
 from collections.abc import Sequence
 
+from tf_ipu_shim.poplar_sdk.toolchain import option_headers
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE_DIRECTORY = ROOT / "include"
 SOURCE_DIRECTORY = ROOT / "csrc"
@@ -81,8 +83,8 @@ def include_flags() -> list[str]:
 def object_digest(source: pathlib.Path, compiler_digest: str) -> str:
     """Sixteen digits that differ if an object file of this source must be compiled again."""
     digest = hashlib.sha256("\0".join([compiler_digest, *platform.libc_ver(), *library_flags()]).encode())
-    for file in _closure(source):
-        digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
+    for file, content in _closure(source).items():
+        digest.update(b"\0" + file.name.encode() + b"\0" + content)
     return digest.hexdigest()[:16]
 
 
@@ -97,26 +99,34 @@ def digest_of_all(parts: Sequence[str]) -> str:
     digest = hashlib.sha256("\0".join([*parts, *platform.libc_ver(), platform.machine(), *library_flags()]).encode())
     for file in all_files():
         digest.update(b"\0" + str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    for text in option_headers.headers().values():
+        digest.update(b"\0" + text.encode())
     return digest.hexdigest()[:16]
 
 
-def _closure(source: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the source and every file that it includes from our folders or from Eigen's version header."""
-    places = [INCLUDE_DIRECTORY, SOURCE_DIRECTORY]
-    seen: dict[pathlib.Path, None] = {source: None}
+def _closure(source: pathlib.Path) -> dict[pathlib.Path, bytes]:
+    """Returns the contents of a source and of all that it includes: our files, generated headers, Eigen's version."""
+    generated = {pathlib.Path(name): text.encode() for name, text in option_headers.headers().items()}
+    contents: dict[pathlib.Path, bytes] = {}
     waiting = [source]
     while waiting:
         file = waiting.pop()
-        for name in map(bytes.decode, _INCLUDE.findall(file.read_bytes())):
-            if name.startswith(("Eigen/", "unsupported/")):
-                found = _eigen_version()
-            else:
-                found = next((place / name for place in (file.parent, *places) if (place / name).is_file()), None)
-            if found is not None and found not in seen:
-                seen[found] = None
-                if not name.startswith(("Eigen/", "unsupported/")):
-                    waiting.append(found)
-    return list(seen)
+        if file not in contents:
+            contents[file] = generated[file] if file in generated else file.read_bytes()
+            if file != _eigen_version():
+                names = map(bytes.decode, _INCLUDE.findall(contents[file]))
+                waiting += filter(None, (_included_file(name, file.parent) for name in names))
+    return contents
+
+
+def _included_file(name: str, folder: pathlib.Path) -> pathlib.Path | None:
+    """Returns the file of an include directive in a file of `folder`; None for a system header."""
+    if name in option_headers.headers():
+        return pathlib.Path(name)
+    if name.startswith(("Eigen/", "unsupported/")):
+        return _eigen_version()
+    places = (folder, INCLUDE_DIRECTORY, SOURCE_DIRECTORY)
+    return next((place / name for place in places if (place / name).is_file()), None)
 
 
 def _eigen_version() -> pathlib.Path | None:

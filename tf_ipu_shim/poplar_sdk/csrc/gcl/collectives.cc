@@ -6,7 +6,6 @@
 #include <popops/Reduce.hpp>
 
 #include "gcl/exchange.hpp"
-#include "gcl/option_tables.hpp"
 
 namespace gcl {
 

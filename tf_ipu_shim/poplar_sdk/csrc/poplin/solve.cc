@@ -81,14 +81,14 @@ std::vector<Tensor> meshgrid2d(poplar::Graph &, Tensor x, Tensor y) {
 Tensor createTriangularSolveInputLHS(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &,
                                      const Shape &aShape, const Shape &, bool,
                                      const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
-  checkOptions("poplin::createTriangularSolveInputLHS", options, solverOptions());
+  checkOptions("poplin::createTriangularSolveInputLHS", options, solver_options);
   return poputil::detail::createLinear(graph, inputType, aShape, debugContext);
 }
 
 Tensor createTriangularSolveInputRHS(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &,
                                      const Shape &, const Shape &bShape, bool,
                                      const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
-  checkOptions("poplin::createTriangularSolveInputRHS", options, solverOptions());
+  checkOptions("poplin::createTriangularSolveInputRHS", options, solver_options);
   return poputil::detail::createLinear(graph, inputType, bShape, debugContext);
 }
 
@@ -116,7 +116,7 @@ Tensor triangularMask(poplar::Graph &graph, const Tensor &a, bool lower, bool un
 Tensor triangularSolve(poplar::Graph &graph, const Tensor &a, const Tensor &b, bool leftSide, bool lower,
                        bool unitDiagonal, Sequence &prog, const poplar::DebugContext &debugContext,
                        const OptionFlags &options, PlanningCache *) {
-  checkOptions("poplin::triangularSolve", options, solverOptions());
+  checkOptions("poplin::triangularSolve", options, solver_options);
   const auto side = sideOf("poplin::triangularSolve", a);
   const auto matrices = a.numElements() / std::max<std::size_t>(side * side, 1);
   // X A = B is A^T X^T = B^T.
@@ -150,7 +150,7 @@ Tensor triangularSolve(poplar::Graph &graph, const Tensor &a, const Tensor &b, b
 
 Tensor createCholeskyInput(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, bool,
                            const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
-  checkOptions("poplin::createCholeskyInput", options, solverOptions());
+  checkOptions("poplin::createCholeskyInput", options, solver_options);
   return poputil::detail::createLinear(graph, type, shape, debugContext);
 }
 
@@ -164,7 +164,7 @@ Tensor cholesky(poplar::Graph &graph, const Tensor &a, bool lower, Sequence &pro
 
 void choleskyInPlace(poplar::Graph &graph, const Tensor &a, bool lower, Sequence &prog,
                      const poplar::DebugContext &debugContext, OptionFlags options, PlanningCache *) {
-  checkOptions("poplin::choleskyInPlace", options, solverOptions());
+  checkOptions("poplin::choleskyInPlace", options, solver_options);
   const auto side = sideOf("poplin::cholesky", a);
   const auto type = a.elementType();
   const auto count = a.numElements();

@@ -66,7 +66,7 @@ struct Lookup {
 };
 
 Outside outsideOf(const std::string &function, const SlicePlan &plan, const OptionFlags &options) {
-  checkOptions(function.c_str(), options, multiSliceOptions());
+  checkOptions(function.c_str(), options, multi_slice_options);
   return {isSet(options, "remapOutOfBoundIndices"), isSet(options, "paddingIndexUsed"),
           plan.validatesIndices() || isSet(options, "validateIndices")};
 }
@@ -199,14 +199,14 @@ Tensor createSliceableTensor(poplar::Graph &graph, const poplar::Type &type, con
 Tensor createSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &dims,
                              const Shape &sizes, const SlicePlan &, const OptionFlags &options,
                              const poplar::DebugContext &debugContext) {
-  checkOptions("popops::createSliceableTensor", options, multiSliceOptions());
+  checkOptions("popops::createSliceableTensor", options, multi_slice_options);
   return createSliceableTensor(graph, type, shape, dims, sizes, 0, debugContext);
 }
 
 Tensor createGroupedSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const std::size_t groupSize,
                                     const Shape &shape, const Shape &dims, const Shape &sizes, const SlicePlan &,
                                     const OptionFlags &options, const poplar::DebugContext &debugContext) {
-  checkOptions("popops::createGroupedSliceableTensor", options, multiSliceOptions());
+  checkOptions("popops::createGroupedSliceableTensor", options, multi_slice_options);
   return createSliceableTensor(graph, type, grouped(shape, groupSize), dims, sizes, 0, debugContext);
 }
 
@@ -218,7 +218,7 @@ Tensor createSliceTensor(poplar::Graph &graph, const Tensor &t, const Shape &dim
 Tensor createSliceTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &dims,
                          const Shape &sizes, std::size_t numIndices, const SlicePlan &, const OptionFlags &options,
                          const poplar::DebugContext &debugContext) {
-  checkOptions("popops::createSliceTensor", options, multiSliceOptions());
+  checkOptions("popops::createSliceTensor", options, multi_slice_options);
   return poputil::detail::createLinear(graph, type, sliceShape(shape, dims, sizes, numIndices), debugContext);
 }
 
@@ -226,21 +226,21 @@ Tensor createGroupedSliceTensor(poplar::Graph &graph, const poplar::Type &type, 
                                 const Shape &shape, const Shape &dims, const Shape &sizes,
                                 const std::size_t numIndices, const SlicePlan &, const OptionFlags &options,
                                 const poplar::DebugContext &debugContext) {
-  checkOptions("popops::createGroupedSliceTensor", options, multiSliceOptions());
+  checkOptions("popops::createGroupedSliceTensor", options, multi_slice_options);
   return poputil::detail::createLinear(graph, type, grouped(sliceShape(shape, dims, sizes, numIndices), groupSize),
                                        debugContext);
 }
 
 Tensor createIndicesTensor(poplar::Graph &graph, const Shape &dims, std::size_t numIndices, const SlicePlan &,
                            const OptionFlags &options, const poplar::DebugContext &debugContext) {
-  checkOptions("popops::createIndicesTensor", options, multiSliceOptions());
+  checkOptions("popops::createIndicesTensor", options, multi_slice_options);
   return poputil::detail::createLinear(graph, poplar::UNSIGNED_INT, {numIndices, dims.size()}, debugContext);
 }
 
 Tensor createGroupedIndicesTensor(poplar::Graph &graph, const std::size_t groupSize, const Shape &dims,
                                   const std::size_t numIndices, const SlicePlan &, const OptionFlags &options,
                                   const poplar::DebugContext &debugContext) {
-  checkOptions("popops::createGroupedIndicesTensor", options, multiSliceOptions());
+  checkOptions("popops::createGroupedIndicesTensor", options, multi_slice_options);
   return poputil::detail::createLinear(graph, poplar::UNSIGNED_INT, {groupSize, numIndices, dims.size()},
                                        debugContext);
 }
@@ -343,7 +343,7 @@ SlicePlan plan(const poplar::Graph &graph, const poplar::Type &dataType, const s
 SlicePlan plan(const poplar::Graph &, const poplar::Type &dataType, const std::size_t groupSize,
                const std::size_t numEntries, const std::size_t outputSize, const std::vector<std::size_t> &numLookups,
                const OptionFlags &options) {
-  checkOptions("popops::embedding::plan", options, multiSliceOptions());
+  checkOptions("popops::embedding::plan", options, multi_slice_options);
   if (valueOf(options, "usedForSlice", "true") != "true" && valueOf(options, "usedForUpdate", "true") != "true")
     fail("popops::embedding::plan", "usedForSlice and usedForUpdate are false", "Leave one of them true");
   const bool validates = isSet(options, "validateIndices") && !isSet(options, "remapOutOfBoundIndices");

@@ -4,7 +4,6 @@
 #include <popops/ElementWise.hpp>
 #include <popops/Loop.hpp>
 
-#include "popnn/recurrent/option_tables.hpp"
 #include "poputil/library.hpp"
 
 namespace popnn {
