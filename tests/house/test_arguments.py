@@ -84,8 +84,12 @@ NOT_READ = {
     ("api.ipu.dataset_extractor", "import_variables", "strict"): "it says what is refused",
     ("api.ipu.distributed", "HorovodBasics.init", "comm"): _REFUSED,
     ("api.ipu.ipu_session_run_hooks", "IPULoggingTensorHook.after_run", "run_values"): _HOOK,
-    ("api.ipu.keras.pipeline", "PipelineSequentialMethods._make_staged_model", "infeed"): _HELPER,
-    ("api.keras.optimizers", "_ParameterUnscalingALSOptimizer.from_config", "custom_objects"): "Keras hands it over",
+    ("legacy.old_keras", "PipelineSequentialMethods._make_staged_model", "infeed"): _HELPER,
+    (
+        "frontend.keras.optimizers",
+        "_ParameterUnscalingALSOptimizer.from_config",
+        "custom_objects",
+    ): "Keras hands it over",
     (
         "api.poplar.ops.gen_poprand_ops",
         "ipu_dropout_with_seed_and_reference",
@@ -93,7 +97,7 @@ NOT_READ = {
     ): "a mask follows from its seed alone",
     ("api.op_modules", "wrappers", "module"): "for the text of an error",
     **{
-        ("frontend.conversion.graph_transforms", transform, name): _HELPER
+        ("legacy.utilities", transform, name): _HELPER
         for transform, names in (
             ("_strip_unused", ["options"]),
             ("_fold_constants", ["options"]),

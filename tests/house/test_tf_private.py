@@ -45,7 +45,7 @@ INHERITED = {
     "api/addons/keras/optimizers/lamb_optimizer.py": 10,
     "api/addons/keras/optimizers/sgd_optimizer.py": 1,
     "frontend/feeds/ipu_iterators.py": 2,
-    "frontend/keras/optimizer_v2_wrapper.py": 1,
+    "frontend/keras/optimizers/optimizer_v2_wrapper.py": 1,
     "frontend/strategies/cluster_strategy.py": 14,
     "frontend/strategies/strategy_extended.py": 5,
     "legacy/contrib/contrib_adam.py": 11,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.frontend.keras.optimizers.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.tf_private.eager import gradients_impl
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.operations import state_ops

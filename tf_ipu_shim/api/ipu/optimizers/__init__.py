@@ -1,11 +1,6 @@
 """`tensorflow.python.ipu.optimizers`: wrappers of `tf.compat.v1.train` optimizers."""
 
-from tf_ipu_shim.api.ipu.optimizers import (
-    automatic_loss_scaling_optimizer,
-    map_gradient_optimizer,
-    sharded_optimizer,
-)
-from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer
+from tf_ipu_shim.api.ipu.optimizers import map_gradient_optimizer, sharded_optimizer
 from tf_ipu_shim.api.ipu.optimizers.map_gradient_optimizer import MapGradientOptimizer
 from tf_ipu_shim.api.ipu.optimizers.sharded_optimizer import ShardedOptimizer
 from tf_ipu_shim.api.lazy_modules import lazy
@@ -18,6 +13,7 @@ from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import (
     GradientAccumulationOptimizerV2,
 )
 from tf_ipu_shim.frontend.optimizers.ipu_optimizer import IpuOptimizer
+from tf_ipu_shim.legacy.tensorflow1.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer
 
 __all__ = [
     "AutomaticLossScalingOptimizer",
@@ -38,4 +34,7 @@ __all__ = [
     "sharded_optimizer",
 ]
 
-__getattr__, __dir__ = lazy(__name__, ["cross_replica_optimizer", "gradient_accumulation_optimizer", "ipu_optimizer"])
+__getattr__, __dir__ = lazy(
+    __name__,
+    ["automatic_loss_scaling_optimizer", "cross_replica_optimizer", "gradient_accumulation_optimizer", "ipu_optimizer"],
+)

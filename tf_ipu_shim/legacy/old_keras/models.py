@@ -8,11 +8,11 @@ from typing import Any
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2, sdk
-from tf_ipu_shim.api.ipu.keras.layer_replacement import IPULayerReplacer, replace_in_graph
 from tf_ipu_shim.frontend.keras.models.functional_extensions import FunctionalExtension
 from tf_ipu_shim.frontend.keras.models.sequential_extensions import SequentialExtension
 from tf_ipu_shim.frontend.keras.training.model_step import keras_package
 from tf_ipu_shim.legacy.old_keras import keras_packages
+from tf_ipu_shim.legacy.old_keras.layer_replacement import IPULayerReplacer, replace_in_graph
 from tf_ipu_shim.legacy.old_keras.old_arguments import chosen_count, refuse_deleted, remember
 from tf_ipu_shim.legacy.old_keras.old_model import OldModel
 
@@ -59,6 +59,7 @@ class ModelMethods(OldModel, FunctionalExtension):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Makes a model of the class for the Keras package of the layers."""
         refuse_deleted(cls.__name__, "Model")
         if _is_of_layers(args, kwargs):
             return IPUSequential(*args, **kwargs)
@@ -126,6 +127,7 @@ class SequentialMethods(OldModel, SequentialExtension):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Makes a model of the class for the Keras package of the layers."""
         refuse_deleted(cls.__name__, "Sequential")
         kind = dispatched(cls, SequentialMethods, SEQUENTIAL, args[0] if args else kwargs.get("layers"))
         return super().__new__(cls, *args, **kwargs) if kind is cls else kind(*args, **kwargs)
@@ -212,5 +214,3 @@ IPUModel = keras_packages.class_over(ModelMethods, FUNCTIONAL, "IPUModel", keras
 IPUSequential = keras_packages.class_over(SequentialMethods, SEQUENTIAL, "IPUSequential", keras2.root(), __name__)
 Model = IPUModel
 Sequential = IPUSequential
-
-__all__ = ["IPULayerReplacer", "IPUModel", "IPUSequential", "Model", "Sequential"]

@@ -1,20 +1,18 @@
-"""`keras.ipu.optimizers.adam`: Adam with automatic loss scaling."""
+"""`keras.ipu.optimizers.gradient_descent`: gradient descent with automatic loss scaling."""
 
 from __future__ import annotations
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.api.keras.optimizers.als_optimizer import OPTIONS, ALSDefaults
-from tf_ipu_shim.api.keras.optimizers.parameter_unscaling_optimizer import _ParameterUnscalingALSOptimizer
+from tf_ipu_shim.frontend.keras.optimizers.als_optimizer import OPTIONS, ALSDefaults
+from tf_ipu_shim.frontend.keras.optimizers.parameter_unscaling_optimizer import _ParameterUnscalingALSOptimizer
 
 
-class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
-    """Adam with automatic loss scaling; an `ALSOptimizer` that makes its optimizer itself.
+class ALSOptimizerSGD(_ParameterUnscalingALSOptimizer):
+    """Gradient descent with automatic loss scaling; an `ALSOptimizer` that makes its optimizer itself.
 
     Args:
         learning_rate: see Keras.
-        beta_1: decay of the first moment.
-        beta_2: decay of the second moment.
-        epsilon: added to the divisor.
+        momentum: share of the last step that is kept.
         initial_loss_scaling_factor: see `ALSOptimizer`, as all that follow.
         update_frequency: as above.
         increase_factor: as above.
@@ -29,20 +27,18 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
     Raises:
         ValueError: a number is out of range, or they do not go together.
 
-    Source: `keras.ipu.optimizers.adam.ALSOptimizerAdam`.
+    Source: `keras.ipu.optimizers.gradient_descent.ALSOptimizerSGD`.
 
     Example:
         >>> with strategy.scope():
         ...     model = tf.keras.Sequential([tf.keras.layers.Dense(4)])
-        ...     model.compile(ALSOptimizerAdam(0.01, initial_loss_scaling_factor=128), "mse")
+        ...     model.compile(ALSOptimizerSGD(0.01, initial_loss_scaling_factor=128), "mse")
     """
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
+        learning_rate: float = 0.01,
+        momentum: float = 0.0,
         initial_loss_scaling_factor: float = ALSDefaults.initial_loss_scaling_factor,
         update_frequency: int = ALSDefaults.update_frequency,
         increase_factor: float = ALSDefaults.increase_factor,
@@ -52,8 +48,8 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
         captured_grads_only: bool = ALSDefaults.captured_grads_only,
         lpf_alpha: float = ALSDefaults.lpf_alpha,
         histogram_bin_edge: float = ALSDefaults.histogram_bin_edge,
-        name: str = "ALSOptimizerAdam",
+        name: str = "ALSOptimizerSGD",
     ) -> None:
         arguments = locals()
-        optimizer = keras2.public_module().optimizers.legacy.Adam(learning_rate, beta_1, beta_2, epsilon)
+        optimizer = keras2.public_module().optimizers.legacy.SGD(learning_rate, momentum)
         super().__init__(optimizer, name=name, **{option: arguments[option] for option in OPTIONS})

@@ -8,15 +8,14 @@ from typing import Any
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import keras2, sdk
-from tf_ipu_shim.api.ipu.keras.layer_replacement import IPULayerReplacer
-from tf_ipu_shim.api.ipu.keras.model import FUNCTIONAL, SEQUENTIAL, check_layers, dispatched, init_graph
 from tf_ipu_shim.frontend.keras.models.functional_extensions import FunctionalExtension
 from tf_ipu_shim.frontend.keras.models.pipelined_programs import StagedModel
 from tf_ipu_shim.frontend.keras.models.sequential_extensions import SequentialExtension
 from tf_ipu_shim.frontend.keras.stages import stage_plan
-from tf_ipu_shim.frontend.keras.stages.pipeline_stage_assignment import PipelineStage
 from tf_ipu_shim.frontend.keras.training.model_step import keras_package
 from tf_ipu_shim.legacy.old_keras import keras_packages
+from tf_ipu_shim.legacy.old_keras.layer_replacement import IPULayerReplacer
+from tf_ipu_shim.legacy.old_keras.models import FUNCTIONAL, SEQUENTIAL, check_layers, dispatched, init_graph
 from tf_ipu_shim.legacy.old_keras.old_arguments import refuse_deleted, remember
 from tf_ipu_shim.legacy.old_keras.old_pipelined import OLDER_COUNTS, OPTIONS, Pipelined
 
@@ -65,6 +64,7 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Makes a model of the class for the Keras package of the layers."""
         refuse_deleted(cls.__name__, "Model")
         parts = (args[:2], kwargs.get("inputs"), kwargs.get("outputs"))
         kind = dispatched(cls, PipelineModelMethods, FUNCTIONAL, parts)
@@ -156,6 +156,7 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Makes a model of the class for the Keras package of the layers."""
         refuse_deleted(cls.__name__, "Sequential")
         stages = args[0] if args else kwargs.get("stages")
         kind = dispatched(cls, PipelineSequentialMethods, SEQUENTIAL, stages)
@@ -261,12 +262,3 @@ class PipelinedModel:
                 "one of these two."
             )
         return PipelineSequential(*args, **kwargs)
-
-
-__all__ = [
-    "PipelineModel",
-    "PipelineSequential",
-    "PipelineStage",
-    "PipelinedModel",
-    "SequentialPipelineModel",
-]

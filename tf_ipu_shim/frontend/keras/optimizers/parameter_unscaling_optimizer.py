@@ -9,9 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from tf_ipu_shim.api.keras.optimizers.als_optimizer import OPTIONS, ALSDefaults, ALSOptimizer
-
-__all__ = ["ALSDefaults", "ALSOptimizer"]
+from tf_ipu_shim.frontend.keras.optimizers.als_optimizer import OPTIONS, ALSOptimizer
 
 
 class _ParameterUnscalingALSOptimizer(ALSOptimizer):

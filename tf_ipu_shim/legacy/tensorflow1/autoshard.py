@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tf_ipu_shim.api.ipu import sharding_utils
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.frontend.sharding import sharding
 from tf_ipu_shim.frontend.utilities.devices import get_num_of_ipus_in_device
+from tf_ipu_shim.legacy.tensorflow1 import sharding_utils
 from tf_ipu_shim.tf_private.graphs import device as device_lib
 from tf_ipu_shim.tf_private.graphs import ops
 

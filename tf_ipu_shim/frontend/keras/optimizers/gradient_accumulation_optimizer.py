@@ -8,7 +8,7 @@ from typing import Any
 from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.frontend.gradients.accumulators import GradientAccumulator
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.frontend.keras.optimizers.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.frontend.ops import op_util
 from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import check_options
 from tf_ipu_shim.frontend.validation import booleans

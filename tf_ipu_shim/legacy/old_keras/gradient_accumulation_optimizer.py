@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.api.keras.optimizers import gradient_accumulation_optimizer as keras_optimizers
-from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizerV2
-from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer
+from tf_ipu_shim.frontend.keras.optimizers import gradient_accumulation_optimizer as keras_optimizers
 
 _REFUSED = ((2, 3), (3, 0))
 
@@ -37,6 +35,3 @@ class GradientAccumulationOptimizer(keras_optimizers.GradientAccumulationOptimiz
                 "`compile`, and call set_gradient_accumulation_options() on the model."
             )
         super().__init__(*args, **kwargs)
-
-
-__all__ = ["GradientAccumulationOptimizer", "GradientAccumulationOptimizerV2", "IpuOptimizer"]

@@ -6,14 +6,11 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import AutomaticLossScalingOptimizer as ALS
-from tf_ipu_shim.api.ipu.optimizers.automatic_loss_scaling_optimizer import check_factors
-from tf_ipu_shim.api.keras.optimizers.als_optimizer import ALSOptimizer
 from tf_ipu_shim.frontend.gradients import loss_scaling
-from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
-from tf_ipu_shim.legacy.old_keras.ipu_wrappers import IpuOptimizer
+from tf_ipu_shim.frontend.keras.optimizers.als_optimizer import ALSOptimizer
+from tf_ipu_shim.frontend.keras.optimizers.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.legacy.tensorflow1.automatic_loss_scaling_optimizer import check_factors
 
-__all__ = ["ALS", "AutomaticLossScalingOptimizer", "IpuOptimizer"]
 _OPTIONS = (
     "initial_loss_scaling_factor update_frequency increase_factor decrease_factor max_loss_scaling_factor "
     "accumulate_statistics_over_update_period ratio_threshold"

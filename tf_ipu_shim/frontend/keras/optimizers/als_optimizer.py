@@ -9,11 +9,11 @@ from typing import Any
 
 from tensorflow.compat.v2 import nest
 
-from tf_ipu_shim.api.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.gradients import loss_scaling
 from tf_ipu_shim.frontend.gradients.gradient_accumulation import GradientAccumulationReductionMethod
-from tf_ipu_shim.frontend.keras.optimizer_v2_wrapper import _OptimizerV2Wrapper
+from tf_ipu_shim.frontend.keras.optimizers.gradient_accumulation_optimizer import GradientAccumulationOptimizer
+from tf_ipu_shim.frontend.keras.optimizers.optimizer_v2_wrapper import _OptimizerV2Wrapper
 from tf_ipu_shim.frontend.validation import booleans
 from tf_ipu_shim.frontend.validation.counts import check_integer
 from tf_ipu_shim.tf_private.control_flow import control_flow_ops

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tf_ipu_shim.api.ipu import autoshard
-from tf_ipu_shim.api.ipu.sharding_utils import children, prohibited_ops, tensor_memory_use
-
-__all__ = ["automatic_sharding", "children", "prohibited_ops", "tensor_memory_use"]
+from tf_ipu_shim.legacy.tensorflow1 import autoshard
 
 
 def automatic_sharding(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tf_ipu_shim import keras2
-from tf_ipu_shim.api.keras.optimizers.als_optimizer import OPTIONS, ALSDefaults
-from tf_ipu_shim.api.keras.optimizers.parameter_unscaling_optimizer import _ParameterUnscalingALSOptimizer
+from tf_ipu_shim.frontend.keras.optimizers.als_optimizer import OPTIONS, ALSDefaults
+from tf_ipu_shim.frontend.keras.optimizers.parameter_unscaling_optimizer import _ParameterUnscalingALSOptimizer
 
 
 class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):

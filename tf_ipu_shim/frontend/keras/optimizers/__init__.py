@@ -1,0 +1,1 @@
+"""Keras optimizers that wrap another one: loss scaling and gradient accumulation."""
