@@ -11,7 +11,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 
-from tf_ipu_shim import sdk
+from tf_ipu_shim import data_files, sdk
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import (
@@ -48,123 +48,42 @@ def _one_of(name: str, *values: str) -> None:
         raise ValueError(f"{name} is {setting!r}; expected {expected}. Change it or unset it.")
 
 
-SETTINGS = (
-    Variable(
-        name=sdk.ENVIRONMENT_VARIABLE,
-        default="3.4, and names of all releases",
-        meaning="the Poplar SDK that is emulated, 1.2 to 3.4",
-        check=sdk.current,
-    ),
-    Variable(
-        name=systems.ENVIRONMENT_VARIABLE,
-        default=systems.DEFAULT,
-        meaning="the simulated IPU system, such as pod4; `tf-ipu info -h` lists them",
-        check=systems.current,
-    ),
-    Variable(
-        name=execution_mode.ENVIRONMENT_VARIABLE,
-        default=execution_mode.AUTO,
-        meaning="how programs run on the host: xla, kernels or auto",
-        check=execution_mode.requested_mode,
-    ),
-    Variable(
-        name=execution_mode.CHECK_INDICES,
-        default="0",
-        meaning="1: an index or a label that is out of range is an error; programs run in mode kernels",
-        check=execution_mode.checks_indices,
-    ),
-    Variable(
-        name=checked_codelets.ENVIRONMENT_VARIABLE,
-        default="0",
-        meaning="1: `popc` compiles codelets that stop at an index beyond a vector's size",
-        check=checked_codelets.is_on,
-    ),
-    Variable(
-        name=activation.ENVIRONMENT_VARIABLE,
-        default="graphcore",
-        meaning=". ".join(f"`{name}`: {meaning}" for name, meaning in activation.MEANINGS.items()),
-        check=activation.current,
-    ),
-    Variable(
-        name=memory_setting.ENVIRONMENT_VARIABLE,
-        default=memory_setting.ON,
-        meaning="off: no memory figures, and nothing is refused for its memory; calls: reports have temporaries inside "
-        "library calls, too",
-        check=memory_setting.current,
-    ),
-    Variable(
-        name=byte_text.ENVIRONMENT_VARIABLE,
-        default="0",
-        meaning="1: messages and reports have sizes with all digits, not in KiB, MiB and GiB",
-        check=functools.partial(_one_of, byte_text.ENVIRONMENT_VARIABLE, "0", "1"),
-    ),
-    Variable(
-        name=settings.DIRECTORY_VARIABLE,
-        default="none",
-        meaning="a directory for a profile of each program, also without engine options: `tf-ipu run --profile`",
-    ),
-    Variable(
-        name="TF_IPU_SHIM_TRACEBACK",
-        default="short",
-        meaning="full: uncaught errors are shown with the frames of TensorFlow and tf_ipu_shim, and all that "
-        "these repeat",
-        check=functools.partial(_one_of, "TF_IPU_SHIM_TRACEBACK", "short", "full"),
-    ),
-    Variable(
-        name=log_level.ENVIRONMENT_VARIABLE,
-        default="TF_CPP_MIN_LOG_LEVEL",
-        meaning="which log lines of the simulated driver are shown: 0 all, 1 no information, 2 only errors, 3 none",
-        check=functools.partial(_one_of, log_level.ENVIRONMENT_VARIABLE, "0", "1", "2", "3"),
-    ),
-    Variable(
-        name="TF_IPU_SHIM_DEBUG_DIR",
-        default="none",
-        meaning="a directory for the graphs of programs whose memory could not be modelled",
-    ),
-    Variable(
-        name="TF_IPU_SHIM_PLUGIN_CACHE_DIR",
-        default="the user's cache directory",
-        meaning="the directory of the compiled plugin",
-    ),
-    Variable(
-        name="TF_IPU_SHIM_LOCK_DIR",
-        default="the temporary directory",
-        meaning="the directory of the files that keep two processes from the same IPU",
-    ),
-    Variable(
-        name=collective_timeout.ENVIRONMENT_VARIABLE,
-        default=str(collective_timeout.DEFAULT_SECONDS),
-        meaning="how long processes of a job, and replicas of a program, wait for each other, in seconds",
-        check=collective_timeout.seconds,
-    ),
-    Variable(
-        name="TF_IPU_SHIM_JOB_KEY",
-        default="none",
-        meaning="a secret of a job on several machines, by which its processes know each other",
-    ),
-)
+_CHECKS: dict[str, Callable[[], object]] = {
+    sdk.ENVIRONMENT_VARIABLE: sdk.current,
+    systems.ENVIRONMENT_VARIABLE: systems.current,
+    execution_mode.ENVIRONMENT_VARIABLE: execution_mode.requested_mode,
+    execution_mode.CHECK_INDICES: execution_mode.checks_indices,
+    checked_codelets.ENVIRONMENT_VARIABLE: checked_codelets.is_on,
+    activation.ENVIRONMENT_VARIABLE: activation.current,
+    memory_setting.ENVIRONMENT_VARIABLE: memory_setting.current,
+    byte_text.ENVIRONMENT_VARIABLE: functools.partial(_one_of, byte_text.ENVIRONMENT_VARIABLE, "0", "1"),
+    "TF_IPU_SHIM_TRACEBACK": functools.partial(_one_of, "TF_IPU_SHIM_TRACEBACK", "short", "full"),
+    log_level.ENVIRONMENT_VARIABLE: functools.partial(_one_of, log_level.ENVIRONMENT_VARIABLE, "0", "1", "2", "3"),
+    collective_timeout.ENVIRONMENT_VARIABLE: collective_timeout.seconds,
+}
+_DEFINED_ELSEWHERE = {
+    "compatibility": ". ".join(f"`{name}`: {meaning}" for name, meaning in activation.MEANINGS.items()),
+    "seconds": collective_timeout.DEFAULT_SECONDS,
+    "system": systems.DEFAULT,
+}
+
+
+def _variables(kind: str) -> tuple[Variable, ...]:
+    return tuple(
+        Variable(
+            name=row["variable"],
+            default=row["default"].format_map(_DEFINED_ELSEWHERE),
+            meaning=row["meaning"].format_map(_DEFINED_ELSEWHERE),
+            check=_CHECKS.get(row["variable"]),
+        )
+        for row in data_files.rows(__file__, "environment.csv")
+        if row["kind"] == kind
+    )
+
+
+SETTINGS = _variables("setting")
 """The variables for users, the most common first."""
-JOB_VARIABLES = (
-    Variable(name="TF_IPU_SHIM_JOB", default="the launcher's", meaning="the name of a job of several processes"),
-    Variable(
-        name="TF_IPU_SHIM_RANK", default="the launcher's", meaning="the number of this process in its job, from 0"
-    ),
-    Variable(name="TF_IPU_SHIM_SIZE", default="the launcher's", meaning="how many processes the job has"),
-    Variable(name="TF_IPU_SHIM_LOCAL_RANK", default="the launcher's", meaning="its number on its machine, from 0"),
-    Variable(
-        name="TF_IPU_SHIM_LOCAL_SIZE", default="the launcher's", meaning="how many processes of the job its machine has"
-    ),
-    Variable(
-        name="TF_IPU_SHIM_FIRST_DEVICE",
-        default="0",
-        meaning="index of the first instance's device among those of its size; poprun sets it",
-    ),
-    Variable(
-        name="TF_IPU_SHIM_ADDRESSES",
-        default="found on this machine",
-        meaning="host:port of each process of the job, by rank, separated by commas",
-    ),
-)
+JOB_VARIABLES = _variables("job")
 """Set by `poprun` for the processes of a job; set by hand only if another launcher starts them."""
 VARIABLES = (*SETTINGS, *JOB_VARIABLES)
 RENAMED = {

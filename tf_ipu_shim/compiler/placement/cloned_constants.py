@@ -9,40 +9,11 @@ from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 
 # Shape arithmetic. Cloning one costs nothing: XLA folds it when it compiles.
 _FOLDABLE = frozenset(
-    {
-        "Add",
-        "AddV2",
-        "BroadcastArgs",
-        "BroadcastGradientArgs",
-        "Cast",
-        "ConcatOffset",
-        "ConcatV2",
-        "ExpandDims",
-        "Fill",
-        "FloorDiv",
-        "FloorMod",
-        "GatherV2",
-        "Identity",
-        "InvertPermutation",
-        "Maximum",
-        "Minimum",
-        "Mul",
-        "Pack",
-        "Prod",
-        "Range",
-        "RealDiv",
-        "Reshape",
-        "Select",
-        "SelectV2",
-        "Slice",
-        "Squeeze",
-        "StridedSlice",
-        "Sub",
-        "Transpose",
-        "Unpack",
-        "ZerosLike",
-        "OnesLike",
-    }
+    (
+        "Add AddV2 BroadcastArgs BroadcastGradientArgs Cast ConcatOffset ConcatV2 ExpandDims Fill FloorDiv FloorMod "
+        "GatherV2 Identity InvertPermutation Maximum Minimum Mul Pack Prod Range RealDiv Reshape Select SelectV2 "
+        "Slice Squeeze StridedSlice Sub Transpose Unpack ZerosLike OnesLike"
+    ).split()
 )
 
 

@@ -1,16 +1,18 @@
-"""Parses `TF_POPLAR_FLAGS`: every flag of Graphcore's TensorFlow as one record."""
+"""Parses `TF_POPLAR_FLAGS`: Graphcore's flags as one record; `flags.csv` has the effect of each."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import sys
 import textwrap
 from typing import Any
 
+from tf_ipu_shim import data_files
 from tf_ipu_shim.errors import UnknownFlagError
 from tf_ipu_shim.machine.environment import flag_text
-from tf_ipu_shim.machine.environment.effects import DEVICES, MACHINE, OUTPUT, RECORDED, RESULTS, OptionEffect
+from tf_ipu_shim.machine.environment.effects import RECORDED, OptionEffect
 
 ENVIRONMENT_VARIABLE = "TF_POPLAR_FLAGS"
 
@@ -20,26 +22,6 @@ MINIMUM_POLL_MILLISECONDS = 100
 RETIRED = ("add_all_reduce_copies", "dump_text_reports_to_stdio", "force_replicated_mode", "save_oom_profiler")
 """Flags of older SDKs that later ones took and ignored, saying so in the log."""
 _REFUSED = ("save_interval_report", "save_vertex_graph")
-
-
-def _flag(
-    default: Any,
-    help_text: str,
-    *,
-    unit: str = "",
-    values: str = "",
-    recompiles: bool = False,
-    effect: str = RECORDED,
-    why: str = "",
-) -> Any:
-    metadata = {
-        "help": help_text,
-        "unit": unit,
-        "values": values,
-        "recompiles": recompiles,
-        "effect": OptionEffect(name="", effect=effect, meaning=why),
-    }
-    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,159 +35,29 @@ class PoplarFlags:
         8
     """
 
-    help: bool = _flag(
-        False,
-        "Print this text.",
-        effect=OUTPUT,
-        why="the help, on stderr, when the flags are read",
-    )
-    use_synthetic_data: bool = _flag(
-        False,
-        "Use synthetic data on the IPU: nothing is moved from or to the host.",
-        recompiles=True,
-        effect=RESULTS,
-        why="programs read synthetic data instead of feeds, seeds and host embeddings, and send none to outfeeds: "
-        "Keras' metrics and predictions are zeros",
-    )
-    synthetic_data_categories: frozenset[str] = _flag(
-        frozenset(),
-        "Make up only these kinds of data on the IPU.",
-        values="comma-separated: " + ", ".join(SYNTHETIC_DATA_CATEGORIES),
-        recompiles=True,
-        effect=RESULTS,
-        why="the same, for some kinds of data; parameters keep the script's values",
-    )
-    synthetic_data_initializer: str = _flag(
-        "",
-        "How synthetic data is initialized. Needs use_synthetic_data or synthetic_data_categories.",
-        values="random, uniform, normal or a whole number",
-        recompiles=True,
-        effect=RESULTS,
-        why="what synthetic data are",
-    )
-    use_ipu_model: bool = _flag(
-        False,
-        "Run on the IPU Model instead of on IPUs.",
-        recompiles=True,
-        effect=DEVICES,
-        why="no IPUs are attached, and the chip is that of `ipu_model`. Programs compute float16 in float32",
-    )
-    log_cycle_count: int = _flag(
-        -1,
-        "Log the cycles that each run of the main program took on this tile.",
-        unit="tile",
-        recompiles=True,
-        why="nothing is logged: modelled cycles are in profiles (`autoReport.all`)",
-    )
-    while_loop_brute_force_max_trip_count: int = _flag(
-        128,
-        "How far to follow a while loop when counting its trips at compile time.",
-        unit="trips",
-        recompiles=True,
-        why="loops whose trips are not known run as well",
-    )
-    max_compilation_threads: int = _flag(
-        -1,
-        "Threads to compile with; -1 is as many as Poplar likes.",
-        unit="threads",
-        why="TensorFlow's own threads compile",
-    )
-    max_infeed_threads: int = _flag(
-        -1,
-        "Threads that feed infeed queues; -1 means no limit.",
-        unit="threads",
-        why="an infeed has one thread",
-    )
-    executable_cache_path: str = _flag(
-        "",
-        "Directory in which compiled programs are kept.",
-        values="a path",
-        effect=OUTPUT,
-        why="lowered programs and their memory plans are files there, one a program; XLA compiles in each process",
-    )
-    dump_schedule_as_dot: bool = _flag(
-        False,
-        "Write the schedule as a graph in the DOT language.",
-        effect=OUTPUT,
-        why="the memory model's order of steps, of each program that is compiled, on stderr",
-    )
-    tensor_map_file_path: str = _flag(
-        "",
-        "Directory for the mapping of tensors to tiles.",
-        values="a path",
-        effect=OUTPUT,
-        why="a JSON file for each program that is compiled: its tensors, by the model's linear mapping",
-    )
-    fallback_scheduler: bool = _flag(
-        False,
-        "Schedule with TensorFlow's own scheduler.",
-        recompiles=True,
-        why="the memory model has one schedule",
-    )
-    allow_nans: bool = _flag(
-        False,
-        "Let constant folding go on past NaNs.",
-        recompiles=True,
-        why="XLA folds constants past NaNs anyway",
-    )
-    null_data_feed: bool = _flag(
-        False,
-        "Feed queues with uninitialised memory instead of the dataset's elements.",
-        effect=RESULTS,
-        why="infeeds give zeros and take nothing from their datasets",
-    )
-    show_progress_bar: str = _flag(
-        "auto",
-        "Show how far a compilation is; auto shows it on a terminal.",
-        values="true, false or auto",
-        effect=OUTPUT,
-        why="the bar on stderr",
-    )
-    use_on_demand: bool = _flag(
-        False,
-        "Attach to IPUs when they are first used, whatever the configuration says.",
-        effect=DEVICES,
-        why="when they are attached",
-    )
-    on_demand_device_poll_time: int = _flag(
-        1000,
-        f"Time between two tries to attach; at least {MINIMUM_POLL_MILLISECONDS}.",
-        unit="milliseconds",
-        effect=DEVICES,
-        why="when they are attached",
-    )
-    on_demand_device_timeout: int = _flag(
-        3_600_000,
-        "Time after which trying to attach fails.",
-        unit="milliseconds",
-        effect=DEVICES,
-        why="how long a program waits for them",
-    )
-    ipu_model_tiles: int = _flag(
-        -1,
-        "Tiles of the IPU Model where the configuration names none; -1 is all.",
-        unit="tiles",
-        recompiles=True,
-        effect=MACHINE,
-        why="tiles, with --use_ipu_model",
-    )
-    sync_replica_start: bool = _flag(
-        False,
-        "Let all replicas begin a run together.",
-        recompiles=True,
-        why="replicas meet at their collectives; beginning together changes no value",
-    )
-    enable_hlo_verifier: bool = _flag(
-        False,
-        "Check the program after every compiler pass.",
-        why="none of Graphcore's compiler passes runs here",
-    )
-    disable_poplar_version_check: bool = _flag(
-        False,
-        "Load programs from the cache that another Poplar version compiled.",
-        recompiles=True,
-        why="programs are compiled in the process that runs them",
-    )
+    help: bool = False
+    use_synthetic_data: bool = False
+    synthetic_data_categories: frozenset[str] = frozenset()
+    synthetic_data_initializer: str = ""
+    use_ipu_model: bool = False
+    log_cycle_count: int = -1
+    while_loop_brute_force_max_trip_count: int = 128
+    max_compilation_threads: int = -1
+    max_infeed_threads: int = -1
+    executable_cache_path: str = ""
+    dump_schedule_as_dot: bool = False
+    tensor_map_file_path: str = ""
+    fallback_scheduler: bool = False
+    allow_nans: bool = False
+    null_data_feed: bool = False
+    show_progress_bar: str = "auto"
+    use_on_demand: bool = False
+    on_demand_device_poll_time: int = 1000
+    on_demand_device_timeout: int = 3_600_000
+    ipu_model_tiles: int = -1
+    sync_replica_start: bool = False
+    enable_hlo_verifier: bool = False
+    disable_poplar_version_check: bool = False
     without_effect: tuple[str, ...] = ()
     """Retired flags that were given; not a flag itself."""
 
@@ -238,12 +90,14 @@ class PoplarFlags:
 
         Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
         """
-        return tuple(
-            (field.name, tuple(sorted(value)) if isinstance(value, frozenset) else value)
-            for field in dataclasses.fields(self)
-            if field.metadata.get("recompiles")
-            for value in [getattr(self, field.name)]
-        )
+        values = ((name, getattr(self, name)) for name, row in _rows().items() if row["recompiles"])
+        return tuple((name, tuple(sorted(value)) if isinstance(value, frozenset) else value) for name, value in values)
+
+
+@functools.cache
+def _rows() -> dict[str, dict[str, str]]:
+    """Returns the row of each flag by its name."""
+    return {row["flag"]: row for row in data_files.rows(__file__, "flags.csv")}
 
 
 def parse(text: str) -> PoplarFlags:
@@ -256,7 +110,6 @@ def parse(text: str) -> PoplarFlags:
         >>> parse("--use_synthetic_data=true").use_synthetic_data
         True
     """
-    fields = _fields()
     values: dict[str, Any] = {}
     retired: list[str] = []
     for name, value in flag_text.split(text, ENVIRONMENT_VARIABLE):
@@ -267,10 +120,10 @@ def parse(text: str) -> PoplarFlags:
                 f"{ENVIRONMENT_VARIABLE} holds --{name}, but a simulated IPU has no vertices and no intervals to write "
                 "down. Newer SDKs do not have this flag either: leave it out."
             )
-        elif name not in fields:
-            raise flag_text.unknown(name, list(fields), ENVIRONMENT_VARIABLE)
+        elif name not in _DEFAULTS:
+            raise flag_text.unknown(name, list(_DEFAULTS), ENVIRONMENT_VARIABLE)
         else:
-            values[name] = (_READERS.get(name) or _READERS[type(fields[name].default).__name__])(name, value)
+            values[name] = (_READERS.get(name) or _READERS[type(_DEFAULTS[name]).__name__])(name, value)
     flags = PoplarFlags(**values, without_effect=tuple(dict.fromkeys(retired)))
     if flags.synthetic_data_initializer and not (flags.use_synthetic_data or flags.synthetic_data_categories):
         raise flag_text.bad_value(
@@ -302,23 +155,20 @@ def current() -> PoplarFlags:
 
 
 _last: tuple[str, PoplarFlags] = ("", PoplarFlags())
-
-
-def _fields() -> dict[str, dataclasses.Field[Any]]:
-    return {field.name: field for field in dataclasses.fields(PoplarFlags) if "help" in field.metadata}
+_DEFAULTS = {field.name: field.default for field in dataclasses.fields(PoplarFlags) if field.name != "without_effect"}
 
 
 def help_text() -> str:
     """Returns the text of `--help`: each flag with its values, unit, default and meaning."""
     lines = [f"Flags in {ENVIRONMENT_VARIABLE}, separated by blanks:"]
-    for field in _fields().values():
-        default = "" if isinstance(field.default, frozenset) else field.default
-        kind = {"bool": "true or false", "int": "a whole number"}.get(type(field.default).__name__, "")
-        facts = [field.metadata["values"] or kind, field.metadata["unit"]]
+    for name, row in _rows().items():
+        default = "" if isinstance(_DEFAULTS[name], frozenset) else _DEFAULTS[name]
+        kind = {"bool": "true or false", "int": "a whole number"}.get(type(_DEFAULTS[name]).__name__, "")
+        facts = [row["values"] or kind, row["unit"]]
         shown = str(default).lower() if isinstance(default, bool) else str(default)
         facts.append(f"default {shown}" if shown else "unset by default")
-        lines.append(f"  --{field.name}  ({'; '.join(fact for fact in facts if fact)})")
-        lines += textwrap.wrap(field.metadata["help"], 110, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        lines.append(f"  --{name}  ({'; '.join(fact for fact in facts if fact)})")
+        lines += textwrap.wrap(row["help"], 110, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines)
 
 
@@ -329,15 +179,17 @@ def effects() -> tuple[OptionEffect, ...]:
         >>> next(flag for flag in effects() if flag.name == "ipu_model_tiles").effect
         'changes the chip'
     """
-    flag_effects = [dataclasses.replace(field.metadata["effect"], name=name) for name, field in _fields().items()]
+    flag_effects = [
+        OptionEffect(name=name, effect=row["effect"], meaning=row["meaning"]) for name, row in _rows().items()
+    ]
     old = [OptionEffect(name=name, effect=RECORDED, meaning="newer SDKs take it and ignore it") for name in RETIRED]
     return (*flag_effects, *old)
 
 
 def set_flags_without_effect(flags: PoplarFlags) -> dict[str, Any]:
     """Returns the flags that have another value than their default and that change nothing here, with that value."""
-    names = [flag.name for flag in effects() if flag.effect == RECORDED and flag.name in _fields()]
-    changed = {name: getattr(flags, name) for name in names if getattr(flags, name) != _fields()[name].default}
+    names = [flag.name for flag in effects() if flag.effect == RECORDED and flag.name in _DEFAULTS]
+    changed = {name: getattr(flags, name) for name in names if getattr(flags, name) != _DEFAULTS[name]}
     return {**changed, **dict.fromkeys(flags.without_effect, True)}
 
 
