@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.sizes import ExchangeSizes, Move
-from tf_ipu_shim.machine.memory import Block, Mode, Value, smallest
+from tf_ipu_shim.machine.memory import Block, LoopResults, Mode, Value, smallest
 from tf_ipu_shim.memory_model.walk.recomputation import StageOp, recompute
 
 pytestmark = pytest.mark.one_version
@@ -79,16 +79,21 @@ def test_what_only_gradients_need_is_written_with_them():
     assert block.owners() == ["x", "op0", "op1", "op2", "gradients/loss", "op0", "zeros", "gradients/op0"]
 
 
-def test_a_checkpoint_of_a_loop_keeps_its_state_alone():
-    """Not the list of what each time step made, nor the constant that the loop hands on."""
-    block, state = MiniBatch(), 4
+@pytest.mark.parametrize("state", [4, SIZE])
+def test_a_checkpoint_of_a_loop_keeps_its_state_alone(state):
+    """Not the list of what each time step made, even one of the state's size, nor the constant that the loop hands on.
+
+    XLA leaves out the loop's first result, which is a constant, and a list has a counter.
+    """
+    block = MiniBatch()
     x = block.op("x", kind="argument")
     constant = block.add(Value(8, "zero", "constant", Mode.ALWAYS))
-    results = [Value(SIZE, "loop", "temporary"), Value(state, "loop", "temporary")]
-    listed, last = map(block.add, results)
+    sizes = [SIZE, 4, state]  # a list, its counter, and the state
+    listed, counter, last = (block.add(Value(size, "loop", "temporary")) for size in sizes)
     view = block.add(Value(8, "loop", "constant", Mode.VIEW, (constant,)))
-    block.run("loop", (x, constant), (listed, last, view), loops=True)
-    block.marks["loop"] = StageOp((0, 0), keeps=True, kept_bytes=frozenset({state}))
+    places = LoopResults((0, 0, 1, 2), (None, state, 8))
+    block.run("loop", (x, constant), (listed, counter, last, view), loops=True, loop_results=places)
+    block.marks["loop"] = StageOp((0, 0), True, kept_results=frozenset({2}), result_bytes=(4, None, state, 8))
     after = block.op("op1", last, mark=StageOp((0, 1)))
     loss = block.op("gradients/loss", block.op("op2", after, mark=StageOp((1, 0))), kind="gradient")
     gradient = block.op("gradients/op1", loss, last, kind="gradient")

@@ -6,9 +6,10 @@ import harness
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import autoshard, autoshard_cnn, ipu_compiler, scopes, sharding, sharding_utils
+from tf_ipu_shim.ipu import autoshard, autoshard_cnn, ipu_compiler, scopes, sharding
 
 from tf_ipu_shim import ipu
+from tf_ipu_shim.legacy.tensorflow1 import sharding_utils
 
 pytestmark = pytest.mark.one_version
 

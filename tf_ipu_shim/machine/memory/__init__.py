@@ -18,7 +18,7 @@ out_of_memory   whether it fits, and the text of the error if it does not
 from __future__ import annotations
 
 from tf_ipu_shim.machine.memory.code import CODE_ERROR_FACTOR, CodeCounts, TilePart, code_of
-from tf_ipu_shim.machine.memory.description import Block, Mode, Step, Value
+from tf_ipu_shim.machine.memory.description import Block, LoopResults, Mode, Step, Value
 from tf_ipu_shim.machine.memory.liveness import Liveness, live, smallest
 from tf_ipu_shim.machine.memory.out_of_memory import (
     advice_lines,
@@ -54,6 +54,7 @@ __all__ = [
     "Owner",
     "Saving",
     "Step",
+    "LoopResults",
     "TilePart",
     "Value",
     "Verdict",

@@ -50,6 +50,18 @@ class Value(NamedTuple):
         return self.mode is Mode.ALWAYS and self.kind == "argument"
 
 
+class LoopResults(NamedTuple):
+    """The places of a loop's outputs in its result, which is a tuple.
+
+    Args:
+        elements: for each output, the index of the element that it is, or is a part of.
+        bytes: the size of each element for a whole mini-batch, None for a list; empty for TensorFlow's own results.
+    """
+
+    elements: tuple[int, ...]
+    bytes: tuple[int | None, ...] = ()
+
+
 class Step(NamedTuple):
     """One operation of an IPU.
 
@@ -59,6 +71,7 @@ class Step(NamedTuple):
         loops: whether the blocks overwrite the step's results (a loop), or make them (a branch or a call).
         work: its computation, if cycles are estimated: a `cycle_model.Computation` or `SyncPoint`.
         late: whether it only fetches the inputs of later steps, and so runs right before the first of them.
+        loop_results: for a loop of a program, the places of its outputs in its result.
     """
 
     owner: str
@@ -68,6 +81,7 @@ class Step(NamedTuple):
     loops: bool = False
     work: Any = None
     late: bool = False
+    loop_results: LoopResults | None = None
 
 
 class Block:
@@ -113,9 +127,10 @@ class Block:
         loops: bool = False,
         work: Any = None,
         late: bool = False,
+        loop_results: LoopResults | None = None,
     ) -> None:
         """Adds a step; see `Step` for the arguments."""
-        self.steps.append(Step(owner, tuple(inputs), tuple(outputs), tuple(inside), loops, work, late))
+        self.steps.append(Step(owner, tuple(inputs), tuple(outputs), tuple(inside), loops, work, late, loop_results))
 
     def keep_order(self) -> None:
         """Fixes the order of its steps and of all inner blocks' steps."""

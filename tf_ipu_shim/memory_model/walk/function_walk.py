@@ -13,7 +13,7 @@ from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.compiler.placement import cloned_constants
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, matmul_of
 from tf_ipu_shim.cycle_model.sizes import ElementCount, ExchangeSizes, HostSizes, Move
-from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
+from tf_ipu_shim.machine.memory import Block, LoopResults, Mode, Step, Value
 from tf_ipu_shim.memory_model.computations.matmul_passes import FORWARD
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo.running_order import execution_order
@@ -317,7 +317,8 @@ class FunctionAnalyzer(BlockWriter):
         result_values = [state.values[ipu] for state in results]
         if self.context.names is not None and node.op in vocabulary.LOOPS:
             inside, sync_point = uncompiled_loops.loop_block(self.context, node, [state.spec for state in inputs])
-            block.run(node.name, operands, result_values, [inside], True, sync_point)
+            places = LoopResults(tuple(range(len(results))))
+            block.run(node.name, operands, result_values, [inside], True, sync_point, loop_results=places)
         elif self.context.names is not None and node.op in vocabulary.CALLS:
             block.run(
                 node.name,

@@ -15,7 +15,7 @@ from typing import Any
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.sizes import ElementCount
-from tf_ipu_shim.machine.memory import Block, Mode, Value
+from tf_ipu_shim.machine.memory import Block, LoopResults, Mode, Value
 from tf_ipu_shim.memory_model.computations.computations import ComputationClassifier, ComputationContext
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
@@ -228,7 +228,8 @@ class HloAnalyzer:
                 value = Value(size, name, "temporary", Mode.IN_PLACE, (leaf,), home)
             loop_results.append(block.add(value))
         self._axes.update((value_id, axis) for value_id, axis in zip(loop_results, axes) if axis is not None)
-        block.run(name, values, loop_results, (test, inner), True, self._sync_point(instruction, trips))
+        sync_point, places = self._sync_point(instruction, trips), _loop_results(instruction.shape)
+        block.run(name, values, loop_results, (test, inner), True, sync_point, loop_results=places)
         return with_leaves(initial, iter(loop_results))
 
     def _invariant_lists(self, body: Any, initial: Tree) -> dict[int, int]:
@@ -434,6 +435,13 @@ def _leaves(shape: Any) -> list[Any]:
     if shape.element_type != xla_data_pb2.TUPLE:
         return [shape]
     return [leaf for part in shape.tuple_shapes for leaf in _leaves(part)]
+
+
+def _loop_results(shape: Any) -> LoopResults:
+    """Returns the places of a loop's arrays in its result."""
+    parts = shape.tuple_shapes
+    sizes = (None if part.element_type == xla_data_pb2.TUPLE else shape_bytes(part) for part in parts)
+    return LoopResults(tuple(index for index, part in enumerate(parts) for _ in _leaves(part)), tuple(sizes))
 
 
 def _memory_of(opcode: str, values: Sequence[int]) -> tuple[Mode, tuple[int, ...]]:

@@ -7,10 +7,11 @@ stage run before its gradients, or (interleaved) those between two checkpoints, 
 
 from __future__ import annotations
 
+import difflib
 import graphlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tensorflow.compat.v2 import dtypes
@@ -21,7 +22,7 @@ from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.cycle_model import Computation, SyncPoint
 from tf_ipu_shim.machine.memory import Block, Mode, Step
 from tf_ipu_shim.memory_model.computations.fusions import DRAWN
-from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
+from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 Rank = tuple[int, int]  # of a stage, and of the part of it that ends with a checkpoint
 _FIRST: Rank = (sys.maxsize, 0)  # of gradients that only need weights
@@ -33,17 +34,34 @@ class StageOp(NamedTuple):
     Args:
         keeps: whether its results are kept.
         draws: whether it makes random numbers.
-        kept_bytes: sizes of the results of a loop that checkpoints hold, without its lists; empty for all results.
+        kept_results: indices of the results of a loop that checkpoints hold; empty for all.
+        result_bytes: the size of each result of a loop, None for a list.
     """
 
     rank: Rank
     keeps: bool = False
     draws: bool = False
-    kept_bytes: frozenset[int] = frozenset()
+    kept_results: frozenset[int] = frozenset()
+    result_bytes: tuple[int | None, ...] = ()
 
-    def keeps_result(self, size: int) -> bool:
-        """Returns whether a result of so many bytes is kept."""
-        return self.keeps and (not self.kept_bytes or size in self.kept_bytes)
+    def keeps_output(self, step: Step, value_id: int) -> bool:
+        """Returns whether a value that a step of this op makes is kept."""
+        if not self.keeps or not self.kept_results or step.loop_results is None:
+            return self.keeps
+        element = step.loop_results.elements[step.outputs.index(value_id)]
+        return element in self._kept_elements(step.loop_results.bytes)
+
+    def _kept_elements(self, element_bytes: Sequence[int | None]) -> frozenset[int]:
+        """Returns the kept elements of the loop's tuple: XLA leaves out results that are constants."""
+        if not element_bytes:
+            return self.kept_results
+        matcher = difflib.SequenceMatcher(None, self.result_bytes, element_bytes, autojunk=False)
+        return frozenset(
+            match.b + offset
+            for match in matcher.get_matching_blocks()
+            for offset in range(match.size)
+            if match.a + offset in self.kept_results
+        )
 
 
 def interleaves(pipeline: PipelineDescription) -> bool:
@@ -71,22 +89,17 @@ def _stage_ops(nodes: Mapping[str, node_def_pb2.NodeDef]) -> Iterator[tuple[str,
         name: [other for other in map(producer_name, node.input) if other in nodes] for name, node in nodes.items()
     }
     held = [_held_tensor(node, nodes) for node in nodes.values() if vocabulary.CHECKPOINT_ATTRIBUTE in node.attr]
-    checkpointed = {name: _kept_bytes(nodes[name], held) for name in map(producer_name, held) if name in nodes}
+    checkpointed = set(map(producer_name, held))
     parts: dict[str, int] = {}
     for name in graphlib.TopologicalSorter(before).static_order():
         parts[name] = max(
             (parts[other] + (vocabulary.CHECKPOINT_ATTRIBUTE in nodes[other].attr) for other in before[name]), default=0
         )
         node = nodes[name]
-        yield (
-            name,
-            StageOp(
-                (node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]),
-                name in checkpointed,
-                node.op in DRAWN,
-                checkpointed.get(name, frozenset()),
-            ),
+        stage_op = StageOp(
+            (node.attr[vocabulary.STAGE_ATTRIBUTE].i, parts[name]), name in checkpointed, node.op in DRAWN
         )
+        yield name, _kept_of_loop(stage_op, node, held) if node.op in vocabulary.LOOPS else stage_op
 
 
 def _held_tensor(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
@@ -98,16 +111,18 @@ def _held_tensor(node: node_def_pb2.NodeDef, nodes: Mapping[str, node_def_pb2.No
     return tensor_name
 
 
-def _kept_bytes(node: node_def_pb2.NodeDef, held: Iterable[str]) -> frozenset[int]:
-    """Returns the sizes of a loop's results that checkpoints hold; empty for other ops and unknown sizes."""
-    if node.op not in vocabulary.LOOPS:
-        return frozenset()
-    indices = [TensorName.parse(name).position for name in held if producer_name(name) == node.name]
-    shapes = [node.attr["output_shapes"].list.shape[index] for index in indices]
-    types = [dtypes.as_dtype(node.attr["T"].list.type[index]) for index in indices]
-    if any(shape.unknown_rank or -1 in (dim.size for dim in shape.dim) for shape in shapes):
-        return frozenset()
-    return frozenset(math.prod(dim.size for dim in shape.dim) * kind.size for shape, kind in zip(shapes, types))
+def _kept_of_loop(stage_op: StageOp, node: node_def_pb2.NodeDef, held: Iterable[str]) -> StageOp:
+    """Returns the properties of a loop with its results that checkpoints hold; all if a size is unknown."""
+    indices = frozenset(TensorName.parse(name).position for name in held if producer_name(name) == node.name)
+    sizes: list[int | None] = []
+    for shape, kind in zip(node.attr["output_shapes"].list.shape, node.attr["T"].list.type):
+        if kind == types_pb2.DT_VARIANT:
+            sizes.append(None)
+        elif shape.unknown_rank or -1 in (dim.size for dim in shape.dim):
+            return stage_op
+        else:
+            sizes.append(math.prod(dim.size for dim in shape.dim) * dtypes.as_dtype(kind).size)
+    return stage_op._replace(kept_results=indices, result_bytes=tuple(sizes))
 
 
 def recompute(
@@ -183,7 +198,7 @@ class _Recomputation:
             return False
         owner = self._steps[maker].owner
         mark = self._marks.get(owner)
-        return owner == user.owner or mark is None or not mark.keeps_result(self._block.values[value_id].bytes)
+        return owner == user.owner or mark is None or not mark.keeps_output(self._steps[maker], value_id)
 
     def _drop(self, index: int, step: Step) -> None:
         mark = self._marks.get(step.owner)
