@@ -238,3 +238,16 @@ def test_a_wrong_condition(graph):
         compiled(lambda: ipu.loops.while_loop(lambda x: x < 9.0, lambda x: 2 * x, [1.0], maximum_iterations=2.5))
     with pytest.raises(TypeError, match="infeed_queue must be an IPUInfeedQueue, not a int"):
         compiled(lambda: ipu.loops.repeat(2, lambda x: x, [1.0], 3))
+
+
+def test_loops_outside_of_functions(ipus):
+    ipus(1)
+    state = np.random.RandomState(0).rand(4, 3).astype("f")
+    infeed = IPUInfeedQueue(numbers(5))
+    with ipu.ipu_strategy.IPUStrategyV1().scope():
+        result = ipu.loops.repeat(3, tf.function(lambda x: x * 0.5 + 1.0), tf.constant(state))
+        np.testing.assert_allclose(result, state / 8 + 1.75, rtol=1e-6)
+        assert ipu.loops.while_loop(lambda x: x > 1.0, lambda x: x / 2.0, [1000.0], maximum_iterations=4) == 62.5
+        assert ipu.loops.repeat(4, lambda total, x: total + x, [0.0], infeed) == 0 + 1 + 2 + 3
+        with pytest.raises(TypeError, match="Mismatch between input types and output types of the loop"):
+            ipu.loops.repeat(3, lambda x: tf.cast(x, tf.int32), [0.0])

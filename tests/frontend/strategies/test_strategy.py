@@ -122,6 +122,7 @@ def test_variables_may_be_made_in_the_first_call(strategy):
     model = Model()
     np.testing.assert_array_equal(strategy.run(model.__call__, args=[tf.ones([2, 2])]), np.full([2, 2], 8.0))
     np.testing.assert_array_equal(strategy.run(model.__call__, args=[tf.ones([2, 2])]), np.full([2, 2], 10.0))
+    np.testing.assert_array_equal(strategy.run(model, args=[tf.ones([2, 2])]), np.full([2, 2], 12.0))
     assert device_type(model.weight) == "IPU"
 
 

@@ -190,3 +190,16 @@ def test_comparisons_of_constant_strings_are_folded_in_programs(ipus, monkeypatc
     np.testing.assert_array_equal(branch, np.not_equal("a", words))
     with pytest.raises(tf.errors.InternalError, match="too large"):
         strategy.run(function, args=[tf.constant(6.0)])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.image.resize_with_pad(x, 8, 8),
+        lambda x: tf.reshape(x, [tf.cast(tf.sqrt(tf.cast(tf.shape(x)[1] * 4, tf.float32)), tf.int32), -1]),
+    ],
+    ids=["of an image", "of a root"],
+)
+def test_sizes_computed_with_floats(strategy, function):
+    images = np.random.RandomState(2).rand(2, 9, 7, 3).astype("f")
+    np.testing.assert_allclose(strategy.run(tf.function(function), [images]), function(images), rtol=1e-6)

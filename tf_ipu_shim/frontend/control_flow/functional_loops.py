@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow.compat.v2 import dtypes, nest
+from tensorflow.compat.v2 import while_loop as eager_while_loop
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.compiler.ir import vocabulary
@@ -27,12 +28,12 @@ from tf_ipu_shim.tf_private import control_flow
 from tf_ipu_shim.tf_private import graphs as tf_graphs
 from tf_ipu_shim.tf_private.control_flow import cond as stock_cond
 from tf_ipu_shim.tf_private.control_flow import cond_v2, control_flow_util, control_flow_util_v2, while_v2
+from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import func_graph, ops
 from tf_ipu_shim.tf_private.protos import attr_value_pb2
 from tf_ipu_shim.tf_private.variables import resource_variable_ops
 
-while_loop = while_v2.while_loop
-"""TensorFlow's own, for loops of this package, which say themselves what happens in them."""
+_functional_while_loop = while_v2.while_loop
 
 
 def install() -> None:
@@ -43,6 +44,17 @@ def install() -> None:
     patches.replace(control_flow_util, "EnableControlFlowV2", _functional_in_defun, why)
     handles = "gradients of loops in a branch take the variables of the loops from outside of the branch"
     patches.replace(control_flow.BranchGradient, "_capture_helper", _handles_from_outside, handles)
+
+
+def while_loop(
+    condition: Callable[..., Any], body: Callable[..., Any], values: list[Any], maximum_iterations: int | None
+) -> Any:
+    """TensorFlow's own loop, for loops of this package, which say themselves what happens in them.
+
+    Outside of functions and graphs Python runs it.
+    """
+    loop = eager_while_loop if context.executing_eagerly() else _functional_while_loop
+    return loop(condition, body, values, maximum_iterations=maximum_iterations)
 
 
 def has_dataflow_loops() -> bool:

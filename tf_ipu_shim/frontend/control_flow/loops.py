@@ -52,7 +52,7 @@ def repeat(
     infeed_queue: IPUInfeedQueue | None = None,
     use_while_v1: bool = True,
 ) -> Any:
-    """Runs a function a number of times.
+    """Runs a function a number of times. Outside of functions and graphs, its ops run one by one.
 
     Args:
         n: how many times; an integer or a scalar tensor of integers.
@@ -174,9 +174,7 @@ def _build_loop(
     counter = ops.convert_to_tensor(0, dtypes.int32)
     with accumulators.trace_loop(bound if counted else None) as traced:
         with functional_loops.prune_loop_bodies(needed_only):
-            results = functional_loops.while_loop(
-                should_continue, step, [counter, *values], maximum_iterations=bound, return_same_structure=True
-            )
+            results = functional_loops.while_loop(should_continue, step, [counter, *values], bound)
     traced(results[0])
     outputs = list(results[1:])
     if not outputs:

@@ -129,6 +129,7 @@ class IPUStrategyV1(distribute_lib.StrategyV1, keras_extensions.KerasExtensions)
         return self.extended._device_ordinal
 
     def _run(self, name: str, fn: Any, args: Sequence[Any], kwargs: Any, options: Any) -> Any:
+        fn = compiled_functions.behind_call(fn)
         is_function = compiled_functions.is_function(fn)
         scopes.ensure_device(self.extended._ipu_device)
         if context.executing_eagerly() and not is_function:

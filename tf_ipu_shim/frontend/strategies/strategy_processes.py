@@ -58,6 +58,7 @@ class ProcessStrategy(distribute_lib.StrategyV1):
             >>> float(strategy.run(tf.function(lambda x: x + 1.0), args=[1.0]))
             2.0
         """
+        fn = compiled_functions.behind_call(fn)
         if compiled_functions.is_function(fn) and not tracing.in_compilation():
             fn = compiled_functions.compile_function(fn)
         return super().run(fn, args, kwargs, options)

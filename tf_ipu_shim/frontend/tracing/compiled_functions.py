@@ -25,6 +25,17 @@ def is_function(function: Any) -> bool:
     return isinstance(function, (def_function.Function, concrete_function.ConcreteFunction))
 
 
+def behind_call(function: Any) -> Any:
+    """Returns the `tf.function` that an object's `__call__` is, such as a `tf.Module`'s; else the object.
+
+    Example:
+        >>> behind_call(abs)(-1)
+        1
+    """
+    bound = getattr(function, "__call__", None)  # noqa: B004
+    return bound if is_function(bound) else function
+
+
 def compile_function(function: Any) -> Any:
     """Returns the `tf.function` that does the same as one program.
 

@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 from tf_ipu_shim import patches
+from tf_ipu_shim.legacy.keras_2_6 import optimizer_states
 from tf_ipu_shim.legacy.names import mode
 
 NAMES = ("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "Optimizer", "RMSprop", "SGD")
@@ -46,6 +47,7 @@ def loaded(module: Any) -> None:
     for name in NAMES:
         patches.replace(module, name, functools.partial(_of_the_time, getattr(legacy, name)), why=_WHY)
     root = legacy.Optimizer.__module__.removesuffix(f".{_OF_THE_TIME}")
+    optimizer_states.loaded(root, legacy.Optimizer)
     internal = sys.modules[f"{root}.optimizers"]
     patches.replace(internal, "get", _preferring_legacy, why="names of optimizers mean those classes")
     ours, stock = internal.get, internal.get.__wrapped__

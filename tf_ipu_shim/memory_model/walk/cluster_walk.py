@@ -49,10 +49,14 @@ def launch(analyzer: BlockWriter, function: str, ipu: int, inputs: Sequence[Tens
     definition, fed = _with_known_inputs(analyzer, function, inputs)
     arguments = [compiler_ir.Argument(state.spec.type, state.spec.shape or (), state.spec.variable) for state in fed]
     called = reached_functions(definition.node_def, analyzer.context.library)
-    functions = map(with_custom_calls, (definition, *called))
-    library = [substitute_surrogates(each, is_profiled=analyzer.context.names is not None) for each in functions]
+    written = [with_custom_calls(each) for each in (definition, *called)]
+    library = [substitute_surrogates(each, is_profiled=analyzer.context.names is not None) for each in written]
     try:
-        module = _module(analyzer, definition, library, arguments)
+        try:
+            module = _module(analyzer, definition, library, arguments)
+        except compiler_ir.ConversionError:  # the values of surrogates differ, and a shape may be computed of them
+            library = written
+            module = _module(analyzer, definition, library, arguments)
     except compiler_ir.ConversionError as error:
         if error.text:
             analyzer.context.without_form[function] = error.text
