@@ -47,7 +47,7 @@ def install() -> None:
 
 
 def while_loop(
-    condition: Callable[..., Any], body: Callable[..., Any], values: list[Any], maximum_iterations: int | None
+    condition: Callable[..., Any], body: Callable[..., Any], values: list[Any], maximum_iterations: int | None = None
 ) -> Any:
     """TensorFlow's own loop, for loops of this package, which say themselves what happens in them.
 

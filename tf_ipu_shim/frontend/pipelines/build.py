@@ -47,7 +47,6 @@ def build_pipeline(arguments: PipelineArguments) -> Any:
         lambda counter: counter < arguments.repeat_count,
         execute,
         [ops.convert_to_tensor(0, dtypes.int32)],
-        return_same_structure=True,
     )
     return control_flow_ops.group(counted[0].op, name=name)
 
@@ -126,7 +125,6 @@ def _build_mini_batch_loop(step: PipelineStep, parts: Sequence[_LoopOutput], cou
         lambda counter, *_: counter < count,
         mini_batch,
         [ops.convert_to_tensor(0, dtypes.int32), *(zero for part in parts for zero in part.zeros())],
-        return_same_structure=True,
     )
     remaining = iter(results[1:])
     return results[0].op, [[next(remaining) for _ in part.tensors] for part in parts]
