@@ -128,7 +128,7 @@ def test_ops_at_the_edges_of_their_types(monkeypatch, op):
     report = op_lane.Report()
     op_runs.look_at(op, lambda **line: report.add({"op": op, **line}), most=2, inputs="edges")
     assert (report.differences, report.not_run) == ([], {})
-    assert min(report.counts[way, "same"] for way in op_runs.WAYS) > 10
+    assert min(report.counts[mode, "same"] for mode in op_runs.MODES) > 10
 
 
 def test_edges_of_types():
@@ -213,7 +213,7 @@ def test_what_ops_are_compared_by():
     assert by == ["same", "different", "different"]
     assert op_outcomes.compared(case, "eager", failed, failed).status == "same error"
     assert op_outcomes.compared(case, "eager", failed, failed_otherwise).status == "different"
-    assert [op_outcomes.compared(case, way, failed, same).status for way in op_runs.WAYS] == [
+    assert [op_outcomes.compared(case, mode, failed, same).status for mode in op_runs.MODES] == [
         "different", "unchecked", "different",
     ]  # fmt: skip
 
@@ -230,7 +230,7 @@ def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("op", "what", "way", "detail", "fails"),
+    ("op", "what", "mode", "detail", "fails"),
     [
         ("OnesLike", "values", "xla", "result 1", False),
         ("OnesLike", "values", "eager", "result 1", True),
@@ -241,10 +241,10 @@ def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
         ("Abs", "values", "xla", "result 0", True),
     ],
 )
-def test_known_differences_are_told_and_do_not_fail(op, what, way, detail, fails):
+def test_known_differences_are_told_and_do_not_fail(op, what, mode, detail, fails):
     report = op_lane.Report()
-    report.add({"op": op, "case": f"{op}()", "what": what, "way": way, "status": "different", "detail": detail})
-    assert (report.differences, report.known) == ([f"{op}() {way}: {detail}"], [])[:: 1 if fails else -1]
+    report.add({"op": op, "case": f"{op}()", "what": what, "mode": mode, "status": "different", "detail": detail})
+    assert (report.differences, report.known) == ([f"{op}() {mode}: {detail}"], [])[:: 1 if fails else -1]
 
 
 def test_why_ops_are_not_run():
@@ -293,11 +293,16 @@ def test_processes_that_are_ended_and_their_kin():
 
 def test_models_say_that_they_go_on_and_what_failed(tmp_path, monkeypatch):
     tests = tmp_path / "test_models.py"
-    tests.write_text("def test_right():\n    assert True\n\n\ndef test_wrong():\n    assert 1 + 1 == 3\n")
+    tests.write_text(
+        "from hypothesis import given, strategies\n\n\n"
+        "def test_right():\n    assert True\n\n\n"
+        "@given(strategies.just(3))\ndef test_wrong(seed):\n    assert 1 + 1 == seed\n"
+    )
     monkeypatch.setattr(models, "_FILES", (str(tests),))
     *words, last = models.found(1)
     assert words and set(words) == {models.End()}
     assert "test_wrong" in last.failed and "1 failed, 1 passed" in last.failed
+    assert "Test case: test_wrong(\n    seed=3," in last.failed.split("Failing test case")[0]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ _FILES = (
     "frontend/keras/models/test_keras_random.py",
 )
 AT_ONCE = 2  # times the tests' number, to a process
-_PIECE = 4096  # bytes that are read at once; a test that ends writes one
+_PIECE = 4096  # bytes that are read at once
 _PASSED = re.compile(rb"(\d+) passing")  # of hypothesis' statistics, once a test
 
 
@@ -47,7 +47,7 @@ def found(times: int) -> Iterator[End]:
         times: as many models as in the tests so often.
 
     Yields:
-        Yields an empty message when a test has ended, to show progress, and the result of each process.
+        Yields an empty message when a model begins, to show progress, and the result of each process.
     """
     for done in range(0, times, AT_ONCE):
         yield from _ran(min(AT_ONCE, times - done))
@@ -59,8 +59,10 @@ def _ran(times: int) -> Iterator[End]:
         "-m",
         "pytest",
         "-q",
+        "-s",
         "--tb=short",
         "--hypothesis-show-statistics",
+        "--hypothesis-verbosity=verbose",
         "-p",
         "no:cacheprovider",
     ]
@@ -68,7 +70,7 @@ def _ran(times: int) -> Iterator[End]:
     with subprocess.Popen(
         [*command, *(str(_TESTS / file) for file in _FILES)],
         cwd=_TESTS.parent,
-        env={**os.environ, "NEW_MODELS": str(times)},
+        env={**os.environ, "NEW_MODELS": str(times), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     ) as process:

@@ -37,7 +37,7 @@ _EMPTY = (
     "refuses empty filters"
 )
 
-# By op: the ways, and why. Not of elements at the edges of their type, nor of tensors without elements, which have
+# By op: the modes, and why. Not of elements at the edges of their type, nor of tensors without elements, which have
 # their own reasons below.
 DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"eager"}), _ROUNDED)
@@ -55,7 +55,7 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     "SparseAdd": (frozenset({"eager", "kernels"}), _THRESHOLD),
 }  # fmt: skip
 
-# The same of tensors without elements, in every way.
+# The same of tensors without elements, in every mode.
 EMPTY: dict[str, str] = {
     **dict.fromkeys((f"FusedBatchNorm{kind}" for kind in ("", "V2", "V3", "Grad", "GradV2", "GradV3")), _NO_BATCH),
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative"), _EMPTY),
@@ -73,13 +73,13 @@ class Edge:
     """A difference for elements at the edges of their type, which TensorFlow leaves open.
 
     Args:
-        ways: in which it is.
+        modes: in which it is.
         elements: how the names of the cases begin, of `hostile.EDGES`; a `$` is a name's end.
         why: the reason.
         types: what the text of a case has, of its types.
     """
 
-    ways: tuple[str, ...]
+    modes: tuple[str, ...]
     elements: tuple[str, ...]
     why: str
     types: str = ""
@@ -165,12 +165,12 @@ EDGES: dict[str, list[Edge]] = {
 OUT_OF_BOUNDS = frozenset({"SparseBincount"})  # negative values
 
 
-def reason(op: str, way: str, what: str = "", case: str = "") -> str:
+def reason(op: str, mode: str, what: str = "", case: str = "") -> str:
     """Why an op may differ.
 
     Args:
         op: its type.
-        way: `eager`, `xla` or `kernels`.
+        mode: `eager`, `xla` or `kernels`.
         what: what its case looks at.
         case: the case's text.
 
@@ -179,8 +179,8 @@ def reason(op: str, way: str, what: str = "", case: str = "") -> str:
     """
     if op in EMPTY and any(word in what for word in _WITHOUT_ELEMENTS):
         return EMPTY[op]
-    ways, why = DIFFERENCES.get(op, (frozenset(), ""))
-    if way in ways and not what.startswith(tuple(hostile.EDGES)):
+    modes, why = DIFFERENCES.get(op, (frozenset(), ""))
+    if mode in modes and not what.startswith(tuple(hostile.EDGES)):
         return why
-    edges = (one for one in EDGES.get(op, ()) if way in one.ways and one.types in case)
+    edges = (one for one in EDGES.get(op, ()) if mode in one.modes and one.types in case)
     return next((one.why for one in edges if f"{what}$".startswith(one.elements)), "")

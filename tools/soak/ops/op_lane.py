@@ -30,7 +30,7 @@ class Report:
     Args:
         ran: ops that were run.
         not_run: the reason by op.
-        counts: runs by way and what comparing them said.
+        counts: runs by mode and what comparing them said.
         differences: strings.
         refused: ops that programs refused.
         not_compiled: ops that XLA could not compile in some program.
@@ -53,24 +53,24 @@ class Report:
             return
         self.not_run.pop(line["op"], None)
         self.ran.add(line["op"])
-        self.counts[line["way"], line["status"]] += 1
+        self.counts[line["mode"], line["status"]] += 1
         if line["status"] == "refused":
             self.refused.add(line["op"])
         if line["status"] == "not compiled":
             self.not_compiled.add(line["op"])
         if line["status"] == "different":
             has_ended = line["detail"].startswith("the process ")
-            listed = op_known.reason(line["op"], line["way"], line.get("what", ""), line["case"])
+            listed = op_known.reason(line["op"], line["mode"], line.get("what", ""), line["case"])
             by_op = line["op"] in op_known.OUT_OF_BOUNDS if has_ended else listed
             found = self.known if by_op else self.differences
-            found.append(f"{line['case']} {line['way']}: {line['detail']}")
+            found.append(f"{line['case']} {line['mode']}: {line['detail']}")
 
     def text(self) -> str:
         """For a reader: figures, then reasons with the ops they hold for."""
         reasons = collections.defaultdict(list)
         for op, reason in sorted(self.not_run.items()):
             reasons[reason].append(op)
-        counts = [f"{way}, {status}: {count}" for (way, status), count in sorted(self.counts.items())]
+        counts = [f"{mode}, {status}: {count}" for (mode, status), count in sorted(self.counts.items())]
         reasoned = [f"{len(names)} not run ({reason}): {' '.join(names)}" for reason, names in reasons.items()]
         refused, stopped = len(self.refused), len(self.not_compiled)
         told = f"{len(self.ran)} ops run, in some program {refused} refused, {stopped} not compiled"
@@ -130,8 +130,8 @@ def _ended(name: str, lines: Sequence[dict[str, Any]], end: str) -> dict[str, An
     last: dict[str, Any] = next((line for line in reversed(lines) if line["op"] == name), {})
     if "case" not in last:
         return {"op": name, "not_run": f"TensorFlow's own CPU kernel ended the process: it {end}"}
-    status = "TensorFlow's own crash" if last["way"] == "CPU" else "different"
-    return {"op": name, "case": last["case"], "way": last["way"], "status": status, "detail": f"the process {end}"}
+    status = "TensorFlow's own crash" if last["mode"] == "CPU" else "different"
+    return {"op": name, "case": last["case"], "mode": last["mode"], "status": status, "detail": f"the process {end}"}
 
 
 def _process(names: Sequence[str], most: int, silence: float, inputs: str) -> tuple[list[dict[str, Any]], str]:

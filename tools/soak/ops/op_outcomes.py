@@ -49,45 +49,45 @@ class Finding:
     detail: str = ""
 
 
-def compared(case: op_cases.Case, way: str, wanted: Outcome, got: Outcome) -> Finding:
+def compared(case: op_cases.Case, mode: str, wanted: Outcome, got: Outcome) -> Finding:
     """Returns whether an IPU's outcome is the CPU's.
 
     Args:
         case: what was run.
-        way: how: `eager`, `xla` or `kernels`.
+        mode: `eager`, `xla` or `kernels`.
         wanted: the CPU's result.
         got: the IPU's result.
     """
     if got.error is not None:
-        return _compared_error(way, wanted, got.error)
+        return _compared_error(mode, wanted, got.error)
     if wanted.error is not None and "No OpKernel was registered" in str(wanted.error):
         return Finding("more", short(wanted.error))
     if wanted.error is not None:
-        return Finding("unchecked" if way == "xla" else "different", f"wanted {_text(wanted)}, got {_text(got)}")
-    wrong = _difference(case, way, wanted.values or [], got.values or [])
+        return Finding("unchecked" if mode == "xla" else "different", f"wanted {_text(wanted)}, got {_text(got)}")
+    wrong = _difference(case, mode, wanted.values or [], got.values or [])
     if not wrong:
         return Finding("same")
     return Finding("different", wrong)
 
 
-def _compared_error(way: str, wanted: Outcome, error: Exception) -> Finding:
-    if way != "eager" and REFUSED.search(str(error)):
+def _compared_error(mode: str, wanted: Outcome, error: Exception) -> Finding:
+    if mode != "eager" and REFUSED.search(str(error)):
         return Finding("refused", short(error))
     if type(wanted.error) is type(error):
         return Finding("same error")
-    if way != "eager" and _NOT_COMPILED.search(str(error)):
+    if mode != "eager" and _NOT_COMPILED.search(str(error)):
         return Finding("not compiled", short(error))
     return Finding("different", f"wanted {_text(wanted)}, got {short(error)}")
 
 
-def _difference(case: op_cases.Case, way: str, wanted: list[np.ndarray], got: list[np.ndarray]) -> str:
+def _difference(case: op_cases.Case, mode: str, wanted: list[np.ndarray], got: list[np.ndarray]) -> str:
     if len(wanted) != len(got):
         return f"wanted {len(wanted)} results, got {len(got)}"
     drawn = any(word in case.op for word in op_recipes.RANDOM)
     for number, (one, other) in enumerate(zip(wanted, got)):
         if one.shape != other.shape or one.dtype != other.dtype:
             return f"result {number}: wanted {one.dtype}{one.shape}, got {other.dtype}{other.shape}"
-        if not drawn and not _near(one, other, _ALLOWED[way].get(one.dtype.name, 0)):
+        if not drawn and not _near(one, other, _ALLOWED[mode].get(one.dtype.name, 0)):
             return f"result {number}: wanted {_few(one)}, got {_few(other)}{_first_place(one, other)}"
     return ""
 

@@ -29,7 +29,7 @@ from soak.ops.op_outcomes import REFUSED, Finding, Outcome, compared, short
 from soak.programs.feed_programs import running
 from tf_ipu_shim import ipu
 
-WAYS = ("eager", "xla", "kernels")
+MODES = ("eager", "xla", "kernels")
 ENDED_BY = "SOAK_ENDED_BY"
 """Environment variable: an op whose first run on an IPU ends the process, for the test of what becomes of that."""
 CPU, IPU = "/device:CPU:0", "/device:IPU:0"
@@ -261,7 +261,7 @@ def look_at(op: str, say: Callable[..., None], most: int, inputs: str = "wrong")
     functions = _Functions()
     for case, gradients in chosen:
         if not gradients or has_gradient(op):
-            _each_way(case, gradients, say, functions)
+            _each_mode(case, gradients, say, functions)
 
 
 class _Functions:
@@ -270,13 +270,13 @@ class _Functions:
     def __init__(self) -> None:
         self._made: dict[Any, Callable[[op_cases.Case], Outcome]] = {}
 
-    def run(self, case: op_cases.Case, way: str, gradients: bool) -> Outcome:
+    def run(self, case: op_cases.Case, mode: str, gradients: bool) -> Outcome:
         """Runs a case on the CPU, or by an execution mode."""
         written = [repr(one) for number, one in enumerate(case.arguments) if _is_constant(case, number)]
         signature = [_signature(argument) for argument in case.arguments]
-        key = way, gradients, repr((signature, written, sorted(case.attributes.items())))
+        key = mode, gradients, repr((signature, written, sorted(case.attributes.items())))
         if key not in self._made:
-            self._made[key] = function_of(case, CPU if way == "CPU" else IPU, gradients)
+            self._made[key] = function_of(case, CPU if mode == "CPU" else IPU, gradients)
         return self._made[key](case)
 
 
@@ -293,7 +293,7 @@ def _refused(case: op_cases.Case, say: Callable[..., None]) -> bool:
         outcome = traced(case, IPU)
     if outcome.error is None or not REFUSED.search(str(outcome.error)):
         return False
-    say(case=case.text(), way="kernels", status="refused", detail=short(outcome.error))
+    say(case=case.text(), mode="kernels", status="refused", detail=short(outcome.error))
     return True
 
 
@@ -310,36 +310,36 @@ def _at_edges(cases: Sequence[op_cases.Case]) -> Iterator[tuple[op_cases.Case, b
     yield from ((case, False) for other in cases[1:] for case in hostile.mixed(other))
 
 
-def _each_way(case: op_cases.Case, gradients: bool, say: Callable[..., None], functions: _Functions) -> None:
+def _each_mode(case: op_cases.Case, gradients: bool, say: Callable[..., None], functions: _Functions) -> None:
     text = case.text() + (" with gradients" if gradients else "")
     run = functools.partial(say, case=text, what=case.what)
-    run(way="CPU")
+    run(mode="CPU")
     at_once, in_function = eager(case, CPU, gradients), functions.run(case, "CPU", gradients)
     if gradients and at_once.error is not None and in_function.error is not None:
         return
-    run(way="eager")
+    run(mode="eager")
     if os.environ.get(ENDED_BY) == case.op:
         os.kill(os.getpid(), signal.SIGKILL)
     finding = _finding(case, "eager", gradients, [at_once], eager(case, IPU, gradients))
-    run(way="eager", **dataclasses.asdict(finding))
+    run(mode="eager", **dataclasses.asdict(finding))
     found = {}
-    for way in ("xla", "kernels"):
-        run(way=way)
-        with running(way):
-            got = functions.run(case, way, gradients)
-        found[way] = _finding(case, way, gradients, [in_function, at_once], got)
-        run(way=way, **dataclasses.asdict(found[way]))
+    for mode in ("xla", "kernels"):
+        run(mode=mode)
+        with running(mode):
+            got = functions.run(case, mode, gradients)
+        found[mode] = _finding(case, mode, gradients, [in_function, at_once], got)
+        run(mode=mode, **dataclasses.asdict(found[mode]))
     if (found["xla"].status == "refused") != (found["kernels"].status == "refused"):
-        run(way="both", status="different", detail=f"refused in one way only: {found}")
+        run(mode="both", status="different", detail=f"refused in one mode only: {found}")
 
 
-def _finding(case: op_cases.Case, way: str, gradients: bool, right: Sequence[Outcome], got: Outcome) -> Finding:
+def _finding(case: op_cases.Case, mode: str, gradients: bool, right: Sequence[Outcome], got: Outcome) -> Finding:
     """Compares with the CPU's result, in functions and outside of them, and with zeros for denormals."""
     first, *others = right
-    finding = compared(case, way, first, got)
+    finding = compared(case, mode, first, got)
     if finding.status == "different" and case.what.startswith("denormals"):
         others.append(eager(hostile.flushed(case), CPU, gradients))
-    return Finding("same") if any(compared(case, way, one, got).status == "same" for one in others) else finding
+    return Finding("same") if any(compared(case, mode, one, got).status == "same" for one in others) else finding
 
 
 def _has_halves(case: op_cases.Case) -> bool:
@@ -351,14 +351,14 @@ def _both_modes(cases: Sequence[op_cases.Case], say: Callable[..., None]) -> Non
     functions = _Functions()
     for case in (one for valid in cases if _has_halves(valid) for one in hostile.cases(valid)):
         outcomes = {}
-        say(case=case.text(), way="CPU")
+        say(case=case.text(), mode="CPU")
         eager(case, CPU)
-        for way in ("kernels", "xla"):
-            say(case=case.text(), way=way)
-            with running(way):
-                outcomes[way] = functions.run(case, way, gradients=False)
+        for mode in ("kernels", "xla"):
+            say(case=case.text(), mode=mode)
+            with running(mode):
+                outcomes[mode] = functions.run(case, mode, gradients=False)
         finding = compared(case, "xla", *outcomes.values())
-        say(case=case.text(), what=case.what, way="xla", **dataclasses.asdict(finding))
+        say(case=case.text(), what=case.what, mode="xla", **dataclasses.asdict(finding))
 
 
 def _say(report: TextIO, op: str, **what: Any) -> None:
