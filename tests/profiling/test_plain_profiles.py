@@ -91,10 +91,11 @@ def test_a_share_of_replicas_is_one_product(profiles, session, ipus):
     with tf.device(IPU):
         x = v1.placeholder(tf.float32, X.shape)
         share = gen_poputil_ops.ipu_replication_normalise(x)
+        total = tf.add(share, x, name="sum")
     np.testing.assert_array_equal(session.run(share, {x: X}), X / 2)
-    (profile,) = profiles()
+    np.testing.assert_array_equal(session.run(total, {x: X}), 1.5 * X)
     name = "IpuReplicationNormalise/replication-normalise.1/replication_normalise/Op/Multiply"
-    assert sets(profile) == [name]
+    assert [sets(profile) for profile in profiles()] == [[name], [name, "sum/add.1/Op/Add"]]
 
 
 def test_runs_are_counted_and_other_shapes_are_another_program(profiles, session, tmp_path):

@@ -164,7 +164,7 @@ class ComputationClassifier:
         names = self._names
         names.kernels.update(find_kernels(by_id, weights))
         flipped = {item_id for item_id, name in weights.items() if name in names.kernels}
-        fusions = find_fusions(by_id, self._ops, flipped)
+        fusions = find_fusions(by_id, self._ops, flipped, self._library_names)
         fusions.update(dict.fromkeys(self.counters.intersection(by_id)))
         names.products.extend(matmul_types(by_id, fusions, weights))
         key = object()

@@ -68,10 +68,19 @@ PART = Fusion("part")
 
 
 def find_fusions(
-    by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int] = ()
+    by_id: Mapping[int, Any],
+    op_types: Mapping[str, str],
+    kernels: Collection[int] = (),
+    layer_ops: Collection[str] = (),
 ) -> dict[int, Fusion | None]:
-    """Returns the fusions among the instructions of one computation."""
-    return _Finder(by_id, op_types, kernels).run()
+    """Returns the fusions among the instructions of one computation.
+
+    Args:
+        op_types: the types of the script's ops, by name.
+        kernels: arguments that other computations use as kernels of convolutions.
+        layer_ops: ops of PopLibs' own layers, whose products are scaled into nothing else.
+    """
+    return _Finder(by_id, op_types, kernels, layer_ops).run()
 
 
 def find_kernels(by_id: Mapping[int, Any], weights: Mapping[int, str]) -> set[str]:
@@ -95,9 +104,15 @@ def _same_elements(by_id: Mapping[int, Any], instruction_id: int) -> int:
 class _Finder:
     """Finds the fusions of one computation."""
 
-    def __init__(self, by_id: Mapping[int, Any], op_types: Mapping[str, str], kernels: Collection[int]) -> None:
+    def __init__(
+        self,
+        by_id: Mapping[int, Any],
+        op_types: Mapping[str, str],
+        kernels: Collection[int],
+        layer_ops: Collection[str],
+    ) -> None:
         self._by_id, self._op_types = by_id, op_types
-        self._kernels_elsewhere = kernels
+        self._kernels_elsewhere, self._layer_ops = kernels, layer_ops
         self._users: dict[int, list[int]] = {}
         for instruction in by_id.values():
             for operand in instruction.operand_ids:
@@ -205,6 +220,8 @@ class _Finder:
         if product.opcode == "convert" and self._has_one_user(product):
             product = self._source(self._by_id[product.operand_ids[0]])
         if product.opcode != "multiply" or not self._has_one_user(product):
+            return None
+        if product.metadata.op_name in self._layer_ops:
             return None
         first, second = self._operands(product)
         if self._is_scalar_like(second):

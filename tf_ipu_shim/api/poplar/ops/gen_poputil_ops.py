@@ -44,13 +44,13 @@ def ipu_replication_factor(name: Any = None) -> Any:
 
 def ipu_replication_normalise(input: Any, name: Any = None) -> Any:
     """Returns a tensor divided by the number of replicas."""
-
-    def normalised(value: Any) -> Any:
-        with library_scopes.library_scope("replication-normalise/replication_normalise", ""):
-            return tf.divide(value, tf.cast(ipu_replication_factor(), value.dtype))
-
     with tf.name_scope(name or "IpuReplicationNormalise"):
-        return uncompiled_collectives.build_replicated(normalised, tf.convert_to_tensor(input))
+        value = tf.convert_to_tensor(input)
+        share = uncompiled_collectives.build_replicated(
+            lambda: tf.cast(1 / plugin.load().ops.ipu_replication_factor(), value.dtype)
+        )
+        with library_scopes.library_scope("replication-normalise/replication_normalise", ""):
+            return value * share
 
 
 def ipu_assume_equal_across_replicas(inputs: Any, name: Any = None) -> Any:
