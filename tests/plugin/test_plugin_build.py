@@ -216,6 +216,20 @@ def test_undefined_symbol_is_found_when_building(source):
         built(source)
 
 
+def test_a_linker_that_cannot_is_not_needed(source, tmp_path, monkeypatch):
+    """As one for another processor than the compiler's."""
+    (tmp_path / "ld.gold").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "ld.gold").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert answer(built(source)) == 42
+
+
+def test_the_linker_of_cxx_is_used(source, compiler_runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", f"{os.environ['CXX']} -fuse-ld=bfd")
+    built(source)
+    assert compiler_runs() and "gold" not in (tmp_path / "runs").read_text()
+
+
 def test_compiler_that_does_not_start(source, tmp_path, monkeypatch):
     program = tmp_path / "text"
     program.write_text("\x00")

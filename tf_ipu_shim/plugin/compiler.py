@@ -6,6 +6,7 @@ written for it: names that are local to a file differ from the other files' name
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -23,7 +24,7 @@ FLAGS = ("-O2", "-fPIC", "-fvisibility-inlines-hidden")
 SOURCE_DIRECTORY = pathlib.Path(__file__).resolve().with_name("csrc")
 # KiB up to which g++ collects no garbage in its own memory: more than a unit needs. That saves 7 % of its time.
 _WITHOUT_COLLECTIONS = ("--param", "ggc-min-heapsize=3000000")
-_FAST_LINKER = "gold"
+_FAST_LINKER, _LINKER_OPTION = "gold", "-fuse-ld="
 _SHOWN_ERROR_LINES = 12
 
 
@@ -115,10 +116,17 @@ def compile_library(
         objects = list(pool.map(compile_unit, range(len(units)), units))
     library = directory / "plugin.so"
     # A symbol that nothing provides is an error here instead of at load time.
-    linker = [f"-fuse-ld={_FAST_LINKER}"] if shutil.which(f"ld.{_FAST_LINKER}") else []
-    command = [*compiler.command, *linker, "-shared", "-Wl,-z,defs", *objects, "-o", str(library), *link_flags]
-    run_command(command, "linking")
+    _link([*compiler.command, "-shared", "-Wl,-z,defs", *objects, "-o", str(library), *link_flags])
     return library
+
+
+def _link(command: Sequence[str]) -> None:
+    """Links with the fast linker if it can, which one for another processor cannot, unless the command names one."""
+    is_chosen = any(word.startswith(_LINKER_OPTION) for word in command)
+    if not is_chosen and shutil.which(f"ld.{_FAST_LINKER}"):
+        with contextlib.suppress(errors.PluginError):
+            return run_command([*command, f"{_LINKER_OPTION}{_FAST_LINKER}"], "linking")
+    run_command(command, "linking")
 
 
 def compile_program(compiler: Compiler, source: pathlib.Path, program: pathlib.Path) -> None:
