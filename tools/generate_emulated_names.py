@@ -45,9 +45,8 @@ def rows(module: str, modules: list[str]) -> dict[str, Any]:
     from tf_ipu_shim.names import emulated, graphcore_names
 
     inside = [name.removeprefix(f"{module}.").partition(".")[0] for name in modules if name.startswith(f"{module}.")]
-    public = [
-        name for name, thing in vars(importlib.import_module(module)).items() if name[0] != "_" and is_ours(thing)
-    ]
+    imported = importlib.import_module(module)
+    public = [name for name in dir(imported) if name[0] != "_" and is_ours(getattr(imported, name, None))]
     made: dict[str, Any] = {}
     for name in sorted({*graphcore_names.attributes(module), *inside, *public}):
         status = emulated.get_status(module, name)

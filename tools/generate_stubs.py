@@ -19,11 +19,12 @@ import pathlib
 import sys
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from tf_ipu_shim.api import lazy_modules  # noqa: E402
 from tf_ipu_shim.configuration import table  # noqa: E402
 from tf_ipu_shim.names import finder, graphcore_names, reexports  # noqa: E402
 
@@ -183,15 +184,16 @@ def _value(expression: ast.expr, constants: dict[str, typing.Any]) -> typing.Any
     return eval(code, {**constants})
 
 
-def _lazy(package: str, modules: typing.Any = (), names: dict[str, str] | None = None) -> Iterator[tuple[str, str]]:
+def _lazy(
+    package: str, modules: typing.Any = "", names: Mapping[str, str] = types.MappingProxyType({})
+) -> Iterator[tuple[str, str]]:
     """Yields the modules and names that `lazy_modules.lazy` serves, each with its line."""
-    paths = modules if isinstance(modules, dict) else {module: module for module in modules}
-    for name, path in sorted(paths.items()):
+    for name, path in sorted(lazy_modules.attribute_paths(modules, names).items()):
         *parents, own = path.split(".")
         yield name, f"from {'.'.join([package, *parents])} import {own} as {name}"
-    for name, path in sorted((names or {}).items()):
+    for name, (path, source_name) in sorted(lazy_modules.attribute_sources(names).items()):
         holder = f"{package.rpartition('.')[0]}{path}" if path.startswith(".") else f"{package}.{path}"
-        yield name, f"from {holder} import {name} as {name}"
+        yield name, f"from {holder} import {source_name} as {name}"
 
 
 def _configuration() -> dict[str, str]:

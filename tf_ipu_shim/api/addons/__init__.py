@@ -2,4 +2,4 @@
 
 from tf_ipu_shim.api.lazy_modules import lazy
 
-__getattr__, __dir__ = lazy(__name__, ["keras", "layers", "optimizers", "saved_model_tool", "v1"])
+__getattr__, __dir__ = lazy(__name__, "keras layers optimizers saved_model_tool v1")

@@ -5,4 +5,4 @@ It is used only if Horovod itself is not installed. Its functions are the same a
 
 from tf_ipu_shim.api.lazy_modules import lazy
 
-__getattr__, __dir__ = lazy(__name__, ["tensorflow"])
+__getattr__, __dir__ = lazy(__name__, "tensorflow")

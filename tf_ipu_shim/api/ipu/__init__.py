@@ -31,6 +31,4 @@ _PATHS = {
     "losses": "keras.losses",
 }
 
-__getattr__, __dir__ = lazy(
-    __name__, _PATHS, {"function": "ops.functional_ops", "outlined_function": "ops.functional_ops"}
-)
+__getattr__, __dir__ = lazy(__name__, _PATHS, {"ops.functional_ops": "function outlined_function"})

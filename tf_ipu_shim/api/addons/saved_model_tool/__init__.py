@@ -4,10 +4,8 @@ from tf_ipu_shim.api.lazy_modules import lazy
 
 __getattr__, __dir__ = lazy(
     __name__,
-    ["converter", "ipu_convert", "saved_model_cli", "saved_model_test_utils"],
+    "converter saved_model_cli saved_model_test_utils",
     {
-        "IpuConversionParams": "ipu_convert",
-        "IpuGraphConverter": "ipu_convert",
-        "create_inference_graph": "ipu_convert",
+        "ipu_convert": "IpuConversionParams IpuGraphConverter create_inference_graph",
     },
 )

@@ -2,4 +2,4 @@
 
 from tf_ipu_shim.api.lazy_modules import lazy
 
-__getattr__, __dir__ = lazy(__name__, ["layers", "optimizers"])
+__getattr__, __dir__ = lazy(__name__, "layers optimizers")

@@ -73,7 +73,7 @@ __all__ = [
     "size",
 ]
 
-__getattr__, __dir__ = lazy(__name__, ["functions", "keras"])
+__getattr__, __dir__ = lazy(__name__, "functions keras")
 
 
 def is_initialized() -> bool:

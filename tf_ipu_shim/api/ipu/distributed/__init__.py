@@ -13,7 +13,7 @@ from tf_ipu_shim.api.lazy_modules import lazy
 from tf_ipu_shim.frontend.strategies import host_collectives
 from tf_ipu_shim.tf_private.eager import tf2
 
-__getattr__, __dir__ = lazy(__name__, ["host_collective_ops", "ipu_horovod_strategy", "popdist_strategy"])
+__getattr__, __dir__ = lazy(__name__, "host_collective_ops ipu_horovod_strategy popdist_strategy")
 
 _basics = HorovodBasics()
 Average, Sum, Adasum = HorovodBasics.Average, HorovodBasics.Sum, HorovodBasics.Adasum

@@ -11,5 +11,4 @@ MODULES = (
     "slicing_ops_grad statistics_ops summary_ops within_replica_ops within_replica_ops_grad"
 ).split()
 
-_SCOPES = "ipu_jit_scope ipu_scope ipu_shard".split()
-__getattr__, __dir__ = lazy(__name__, MODULES, dict.fromkeys(_SCOPES, ".scopes"))
+__getattr__, __dir__ = lazy(__name__, " ".join(MODULES), {".scopes": "ipu_jit_scope ipu_scope ipu_shard"})

@@ -2,29 +2,19 @@
 
 from tf_ipu_shim.api.lazy_modules import lazy
 
-_PLACES = {
-    "AssumeEqualAcrossReplicas": "assume_equal_across_replicas",
-    "CTCInferenceLayer": "ctc",
-    "CTCLoss": "ctc",
-    "CTCPredictionsLayer": "ctc",
-    "ConvertFromF8": "f8_convert",
-    "ConvertToF8": "f8_convert",
-    "Dense": "dense",
-    "Dropout": "dropout",
-    "EffectiveTransformer": "effective_transformer",
-    "Embedding": "embedding_lookup",
-    "GRU": "rnn",
-    "GroupNorm": "normalization",
-    "GroupNormalization": "normalization",
-    "InstanceNorm": "normalization",
-    "InstanceNormalization": "normalization",
-    "LSTM": "rnn",
-    "LayerNorm": "normalization",
-    "LayerNormalization": "normalization",
-    "PopnnGRU": "rnn",
-    "PopnnLSTM": "rnn",
-    "RecomputationCheckpoint": "recomputation",
-    "SerialDense": "dense",
-}
-
-__getattr__, __dir__ = lazy(__name__, {*_PLACES.values(), "ipu_layer"}, _PLACES)
+__getattr__, __dir__ = lazy(
+    __name__,
+    "ipu_layer",
+    {
+        "assume_equal_across_replicas": "AssumeEqualAcrossReplicas",
+        "ctc": "CTCInferenceLayer CTCLoss CTCPredictionsLayer",
+        "dense": "Dense SerialDense",
+        "dropout": "Dropout",
+        "effective_transformer": "EffectiveTransformer",
+        "embedding_lookup": "Embedding",
+        "f8_convert": "ConvertFromF8 ConvertToF8",
+        "normalization": "GroupNorm GroupNormalization InstanceNorm InstanceNormalization LayerNorm LayerNormalization",
+        "recomputation": "RecomputationCheckpoint",
+        "rnn": "GRU LSTM PopnnGRU PopnnLSTM",
+    },
+)

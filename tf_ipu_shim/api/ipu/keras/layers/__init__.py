@@ -2,25 +2,18 @@
 
 from tf_ipu_shim.api.lazy_modules import lazy
 
-_PLACES = {
-    "AssumeEqualAcrossReplicas": "assume_equal_across_replicas",
-    "CTCInferenceLayer": "ctc",
-    "CTCPredictionsLayer": "ctc",
-    "Dropout": "dropout",
-    "EffectiveTransformer": "effective_transformer",
-    "Embedding": "embedding_lookup",
-    "GRU": "rnn",
-    "GroupNorm": "normalization",
-    "GroupNormalization": "normalization",
-    "InstanceNorm": "normalization",
-    "InstanceNormalization": "normalization",
-    "LSTM": "rnn",
-    "LayerNorm": "normalization",
-    "LayerNormalization": "normalization",
-    "PopnnGRU": "rnn",
-    "PopnnLSTM": "rnn",
-    "RecomputationCheckpoint": "recomputation",
-    "SerialDense": "math",
-}
-
-__getattr__, __dir__ = lazy(__name__, {*_PLACES.values(), "ipu_layer"}, _PLACES)
+__getattr__, __dir__ = lazy(
+    __name__,
+    "ipu_layer",
+    {
+        "assume_equal_across_replicas": "AssumeEqualAcrossReplicas",
+        "ctc": "CTCInferenceLayer CTCPredictionsLayer",
+        "dropout": "Dropout",
+        "effective_transformer": "EffectiveTransformer",
+        "embedding_lookup": "Embedding",
+        "math": "SerialDense",
+        "normalization": "GroupNorm GroupNormalization InstanceNorm InstanceNormalization LayerNorm LayerNormalization",
+        "recomputation": "RecomputationCheckpoint",
+        "rnn": "GRU LSTM PopnnGRU PopnnLSTM",
+    },
+)

@@ -2,4 +2,10 @@
 
 from tf_ipu_shim.api.lazy_modules import lazy
 
-__getattr__, __dir__ = lazy(__name__, ["ctc"], {"CTCLoss": "ctc"})
+__getattr__, __dir__ = lazy(
+    __name__,
+    "",
+    {
+        "ctc": "CTCLoss",
+    },
+)

@@ -7,14 +7,10 @@ from tf_ipu_shim.api.lazy_modules import lazy
 
 __getattr__, __dir__ = lazy(
     __name__,
-    ["options", "strategies", "tfv1graph", "utils"],
+    "utils",
     {
-        "Graph": "tfv1graph",
-        "Input": "tfv1graph",
-        "ManualPipelineStrategy": "strategies",
-        "Node": "tfv1graph",
-        "Output": "tfv1graph",
-        "RunConfig": "options",
-        "TFv1Graph": "tfv1graph",
+        "options": "RunConfig",
+        "strategies": "ManualPipelineStrategy",
+        "tfv1graph": "Graph Input Node Output TFv1Graph",
     },
 )
