@@ -191,7 +191,7 @@ def test_accumulations_outside_loops():
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         with scopes.ipu_scope(IPU):
             compiled = ipu_compiler.compile(program, [])
-        with pytest.raises(tf.errors.FailedPreconditionError, match="is in the body of no loop"):
+        with pytest.raises(tf.errors.FailedPreconditionError, match="is outside a loop"):
             session.run(compiled)
     with pytest.raises(tf.errors.FailedPreconditionError, match="is in no program"):
         program()

@@ -127,7 +127,7 @@ def test_monitors_of_power_have_a_number_for_each_device(capfd, monkeypatch):
         assert all(float(text[:-1]) > 0 for text in inventory.getNamedAttributeForAll(attribute))
     with pytest.raises(ValueError, match="31.*expected 0 to 30"):
         inventory.getNamedAttributeForDevice(31, gcipuinfo.IpuPower)
-    assert capfd.readouterr().err.count("gcipuinfo: nothing measures simulated IPUs. ipu power") == 1
+    assert capfd.readouterr().err.count("gcipuinfo: simulated IPUs have no sensors. ipu power") == 1
 
 
 def test_gcipuinfo_has_what_was_read_last(monkeypatch, tmp_path):

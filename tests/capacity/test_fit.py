@@ -277,7 +277,7 @@ def test_the_host_link_is_that_of_the_system(chip, gigabits):
 def test_a_program_that_is_close_names_its_largest_contributions():
     large = program(400 << 20)  # twice 400 MiB, on 897 MiB
     text = capacity.to_text([large], capacity.systems_for([], ["gc200"], 1))
-    assert "close: IPU 0" in text and "It is close: on hardware they may not." in text
+    assert "close: IPU 0" in text and "It is close: on hardware they may not fit." in text
     assert re.search(r"Close on gc200: IPU 0, the fullest tile .*Largest contributions: \w+ [\d.]+ KiB, ", text)
     (record,) = capacity.to_records([large], capacity.systems_for([], ["gc200"], 1))["programs"][0]["systems"]
     assert (record["verdict"], record["fits"]) == ("close", True)
@@ -372,7 +372,7 @@ def test_a_script_that_finds_its_results_wrong_is_told_why(forked):
     assert "1 IPU, 8 items in 1 step a run" in done.stdout
     last = done.stderr.splitlines()[-2:]
     assert last[0] == "AssertionError: wrong"
-    assert last[1].startswith("The script ended with status 1. Programs after that are not here.")
-    assert "A script that checks its results ends so" in last[1]
+    assert last[1].startswith("The script ended with status 1. Later programs are missing here.")
+    assert "A script that checks its results ends like this" in last[1]
     first = "tf-ipu fit: nothing is computed. All results that the script gets are zeros."
     assert first in done.stderr.splitlines()

@@ -109,7 +109,7 @@ def test_nothing_to_compare_is_an_error(written, tmp_path, capsys):
     before = written("before", profile("a"), profile("a", name="g"))
     after = written("after", profile("a", name="h"), profile("a", name="k"))
     assert cli.main(["compare", before, after]) == 2
-    assert "none has the same name" in capsys.readouterr().err
+    assert "no name is in both" in capsys.readouterr().err
     assert cli.main(["compare", before, str(tmp_path / "no")]) == 2
     assert "There is no profile" in capsys.readouterr().err
 

@@ -325,7 +325,11 @@ def test_inputs_are_checked(ipus, engine):
     with pytest.raises(TypeError, match="what embedded_runtime_start returns, a RuntimeContext, not str"):
         runtime.embedded_runtime_call([right], "an engine")
     for inputs, error, phrase in [
-        (3, TypeError, "the inputs of a call to be a list, in the order of the signature. Received 3"),
+        (
+            3,
+            TypeError,
+            "the inputs of a call to be a list in the order of the signature, or a dictionary by name. Received 3",
+        ),
         ({"x": right}, TypeError, "the inputs of a call to be a list"),
         ([None], TypeError, r"The input at position 0 \('infeed_.*'\) is None"),
         ([], ValueError, "Embedded application call expects 1 inputs, but 0 were provided"),

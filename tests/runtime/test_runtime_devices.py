@@ -123,7 +123,7 @@ def test_busy_ipus_are_refused_and_nothing_is_kept(library):
         with pytest.raises(
             tf.errors.InternalError,
             match=r"^Could not find an available device for TensorFlow virtual device /device:IPU:2\. "
-            r"This device was expected to have 8 IPU\(s\)\. Poplar devices that would do: \d+ to \d+\. "
+            r"This device was expected to have 8 IPU\(s\)\. Suitable Poplar devices: \d+ to \d+\. "
             rf"In use: IPU [0-9, to]+ by this process {os.getpid()} \(.*\)\. The other TensorFlow devices",
         ):
             configured(auto_select_ipus=[4, 8, 8])

@@ -75,7 +75,7 @@ class gcipuinfo:  # noqa: N801  # Graphcore's name
     def getDevices(self) -> list[dict[str, str]]:  # noqa: N802
         """Returns the attributes of each device, by the names that `tf-ipu info -d ID -i` prints.
 
-        Power, temperatures and utilisation are constants: nothing measures simulated IPUs.
+        Power, temperatures and utilisation are constants: simulated IPUs have no sensors.
         """
         _log_constant_attributes()
         if self._is_always_new:
@@ -112,8 +112,8 @@ def _log_constant_attributes() -> None:
     if not _reported:
         _reported.append("constants")
         log.warning(
-            f"gcipuinfo: nothing measures simulated IPUs. {', '.join(listing.CONSTANT)} are constants, for scripts "
-            "that read them; no energy that is computed of them is real."
+            f"gcipuinfo: simulated IPUs have no sensors. {', '.join(listing.CONSTANT)} are constants, for scripts "
+            "that read them; an energy computed from them means nothing."
         )
 
 

@@ -129,7 +129,7 @@ class Tracepoint:
             label: its name.
 
         Raises:
-            ValueError: this thread has begun none.
+            ValueError: this thread has begun no span.
 
         Source: `libpvti.Tracepoint`.
         """

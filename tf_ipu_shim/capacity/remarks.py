@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tf_ipu_shim.capacity.estimate import Estimate
 from tf_ipu_shim.machine.launches import DOMINATES, MOST_STEPS, steps_for
 from tf_ipu_shim.machine.memory import Verdict
+from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.machine.memory.out_of_memory import fullest_tile_sentence
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
@@ -28,12 +29,24 @@ def limits(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]
         share = _percent([result.launch_share for result in launched])
         lines.append(f"  {_on(launched)} launches dominate: {share} of a run. Run {most:,} steps at a time: {how}.")
     if fed := [result for result in results if result.host_share >= DOMINATES]:
-        share = _percent([result.host_share for result in fed])
-        lines.append(
-            f"  {_on(fed)} input and output dominate: {share} of the cycles. Feed smaller dtypes (uint8, "
-            "float16), or overlap the copies: io_tiles.num_io_tiles and io_tiles.place_ops_on_io_tiles."
-        )
+        lines.append(_host_remark(program, fed))
     return lines
+
+
+def _host_remark(program: CapturedProgram, estimates: Sequence[Estimate]) -> str:
+    share = _percent([result.host_share for result in estimates])
+    remote = sum(sum(ipu.remote.values()) for ipu in program.plan.ipus)
+    offloaded, advice = "", ""
+    if remote:
+        offloaded = "Streaming Memory, "
+        advice = (
+            f"{format_bytes(remote)} are in Streaming Memory and copied for each update: keep them on the chip if they "
+            "fit (offload_weight_update_variables=False), or accumulate more mini-batches. "
+        )
+    return (
+        f"  {_on(estimates)} {offloaded}input and output dominate: {share} of the cycles. {advice}Feed smaller dtypes "
+        "(uint8, float16), or overlap the copies: io_tiles.num_io_tiles and io_tiles.place_ops_on_io_tiles."
+    )
 
 
 def _on(estimates: Sequence[Estimate]) -> str:

@@ -169,7 +169,7 @@ def _to_stage_layers(layers: Iterable[Layer]) -> list[StageLayer]:
 def split(
     layers: Sequence[Layer], chip: ChipSpec, least: int = 2, recomputes: bool = False, times: float = 0.0
 ) -> Split | None:
-    """Returns the split into the fewest stages that fit with the least busy maximum, or None.
+    """Returns the split into the fewest stages that fit whose busiest stage has least work, or None.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS

@@ -17,7 +17,7 @@ from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 SHOWN = 4
 """The number of programs with tables: half of them use the most memory, half run longest."""
 _ONE_LEFT = "And a smaller program, which counts too."
-_CLOSE = " It is close: on hardware they may not."
+_CLOSE = " It is close: on hardware they may not fit."
 _SPEEDS = ("device only, items/s", "end to end, items/s")
 _HEAD = ("system", "chip", "IPUs", "fits", "headroom", "cycles a step", "error", *_SPEEDS)
 

@@ -1,7 +1,7 @@
 """Detects code that runs but behaves differently than IPU users expect, in TensorFlow, Keras and configurations.
 
-Each is reported only if the files show it. A model that a function is given, or a batch whose size a program computes,
-is not changed.
+Each is reported only if the files show it. Models passed to functions, and
+batch sizes that a program computes, are not followed.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ def _first_ipu_user(uses: list[Use]) -> Use | None:
 def _keras_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
     """Yields uses of Keras 3, which does not support IPUs: selected by the file, by the environment, or by default."""
     variable = choice.ENVIRONMENT_VARIABLE
-    message = "models of Keras 3 are refused in a strategy's scope, as they know nothing of IPUs"
+    message = "models of Keras 3 are refused in a strategy's scope, because Keras 3 does not support IPUs"
     for line, setting in assigned_strings(tree, variable):
         if _selects_keras3(setting):
             yield Pitfall(
-                line, "Keras 3 chosen", f"{variable}={setting} chooses it: {message}. Set it to 1, or leave it unset."
+                line, "Keras 3 chosen", f"{variable}={setting} chooses Keras 3: {message}. Set it to 1 or unset it."
             )
     for node in _nodes_of_type(tree, (ast.Import, ast.ImportFrom)):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
@@ -96,13 +96,13 @@ def _external_keras_choice(line: int, is_keras: bool, message: str) -> Iterator[
         yield Pitfall(
             line,
             "Keras 3 chosen",
-            f"{activation.ENVIRONMENT_VARIABLE}=stock in the environment leaves it: {message}. Unset it.",
+            f"{activation.ENVIRONMENT_VARIABLE}=stock in the environment keeps Keras 3: {message}. Unset it.",
         )
         return
     setting = os.environ.get(variable, "1")
     if _selects_keras3(setting):
         yield Pitfall(
-            line, "Keras 3 chosen", f"{variable}={setting} in the environment chooses it: {message}. Unset it."
+            line, "Keras 3 chosen", f"{variable}={setting} in the environment chooses Keras 3: {message}. Unset it."
         )
 
 

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs a script, unless `--static` is set, and prints how its IPU calls are handled."""
     if arguments.module:
-        print("tf-ipu check: name the script's file: -m is not taken", file=sys.stderr)
+        print("tf-ipu check: name the script's file: -m is not supported", file=sys.stderr)
         return 2
     problem = runner.find_problem(arguments)
     if problem:

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         names = [", ".join(side) for side in sides]
         print(
             f"tf-ipu compare: {arguments.before} has the programs {names[0]}, {arguments.after} has {names[1]}, "
-            "and none has the same name. Give two profile.pop files to compare any two.",
+            "and no name is in both. Give two profile.pop files to compare any two.",
             file=sys.stderr,
         )
         return 2

@@ -111,7 +111,7 @@ def check_python(version: tuple[int, ...]) -> Check:
         state=PROBLEM if elsewhere or not fits else OK,
         found=f"{'.'.join(map(str, version[:2]))} on {sys.platform} {platform.machine()}, {sys.executable}",
         expected=f"Python {first} to {last} on Linux with glibc",
-        cure=elsewhere or ("" if fits else "make an environment with Python 3.11: TensorFlow 2.15 is for it"),
+        cure=elsewhere or ("" if fits else "make an environment with Python 3.11: TensorFlow 2.15 supports it"),
     )
 
 
@@ -207,7 +207,7 @@ def check_keras(version: str) -> Check:
             state=NOTE,
             found=f"{keras_version}, and TF_USE_LEGACY_KERAS={chosen}: tf.keras is Keras 3",
             expected=expected,
-            cure="unset TF_USE_LEGACY_KERAS: it is then set to 1 by itself",
+            cure="unset TF_USE_LEGACY_KERAS: it is then set to 1 automatically",
         )
     return Check(name="Keras", state=OK, found=keras_version, expected=expected)
 
@@ -254,7 +254,7 @@ def check_variables() -> Iterator[Check]:
             name="environment",
             state=PROBLEM,
             found=problem,
-            expected="values that can be read",
+            expected="valid values",
             cure="correct or unset the variable",
         )
     if not problems:
@@ -263,7 +263,7 @@ def check_variables() -> Iterator[Check]:
             name="environment",
             state=OK,
             found=", ".join(set_variables) or "nothing set",
-            expected="values that can be read",
+            expected="valid values",
         )
 
 
@@ -275,7 +275,11 @@ def check_ipus() -> Check:
         holders = attach.in_use(system)
     except (ValueError, attach.LockDirectoryError) as error:
         return Check(
-            name="IPUs", state=PROBLEM, found=str(error), expected=expected, cure="set the variable that it names"
+            name="IPUs",
+            state=PROBLEM,
+            found=str(error),
+            expected=expected,
+            cure="set the variable that the message names",
         )
     summary = f"{system.name}, {system.num_ipus} x {system.chip.title}, {system.num_ipus - len(holders)} free"
     if not holders:

@@ -14,7 +14,7 @@ from tf_ipu_shim.machine.environment import engine_options, flags
 # TensorFlow's own, which change what users of this package see.
 TENSORFLOW = {
     "TF_CPP_MIN_LOG_LEVEL": "0 for all log lines, 1 without information, 2 only errors, 3 none",
-    "TF_USE_LEGACY_KERAS": "1 for Keras 2 on TensorFlow 2.16 and later; set by itself where tf_keras is installed",
+    "TF_USE_LEGACY_KERAS": "1 for Keras 2 on TensorFlow 2.16 and later; set automatically if tf_keras is installed",
 }
 
 

@@ -91,8 +91,8 @@ def _report_result(
         terminal.show(capacity.to_text(programs, candidates, arguments.top))
     if status:
         print(
-            f"The script ended with status {status}. Programs after that are not here. A script that checks its "
-            "results ends so, as all of them are zeros.",
+            f"The script ended with status {status}. Later programs are missing here. A script that checks its "
+            "results ends like this, because all results are zeros.",
             file=sys.stderr,
         )
     fits = any(

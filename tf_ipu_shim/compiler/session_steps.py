@@ -97,7 +97,7 @@ def extract_part(step: Any, included: Iterable[str], function_name: str) -> Step
 def _without_crossing_lists(ops: Mapping[str, _Op], included: Iterable[str]) -> dict[str, _Op]:
     """Returns a part's ops without ops that pass TensorLists across its boundary.
 
-    This happens if TensorFlow decomposes a session's loop: the lists go round it.
+    This happens if TensorFlow decomposes a session's loop: it then passes lists around the loop.
     """
     part = {name: ops[name] for name in included}
     lists = [

@@ -26,7 +26,7 @@ def configure_ipu_system(config: Any, device: str = "cpu", reset_configuration: 
     Raises:
         TypeError: if `config` is neither.
         ValueError: if options contradict each other.
-        Exception: if IPUs are selected in two ways, or in none.
+        Exception: if both options that select IPUs are set, or neither.
         tf.errors.FailedPreconditionError: if the system has no device with this number of IPUs, or another
             configuration is active and must not be reset.
         tf.errors.InternalError: if all fitting devices are in use.

@@ -54,7 +54,7 @@ class IPUConfig(_ConfigBase):
 
         Raises:
             ValueError: if options contradict each other.
-            Exception: if IPUs are selected in two ways, or in none.
+            Exception: if both options that select IPUs are set, or neither.
             tf.errors.FailedPreconditionError: if the system has no device with this number of IPUs.
             tf.errors.InternalError: if all fitting devices are in use.
 

@@ -55,7 +55,7 @@ def write_serialized(library: Library, request: ProgramRequest, device: IpuDevic
     except OSError as error:
         log.warning(f"The program {shown} cannot be written to {folder} (serialization_output_folder): {error}")
         return
-    log.info(f"The program {shown} is written to {path}.ipu_bin, and what its streams are to {path}.json")
+    log.info(f"The program {shown} is written to {path}.ipu_bin, and its streams to {path}.json")
 
 
 def streams(request: ProgramRequest, result_shapes: Sequence[Sequence[int] | None]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def root() -> str:
             return name
     raise errors.UnsupportedError(
         "Keras 2 is needed and not installed: TensorFlow from 2.16 on comes with Keras 3. Install tf_keras of the same "
-        "version as TensorFlow, `pip install --no-deps tf_keras==2.21.*` for 2.21; it is then used by itself."
+        "version as TensorFlow, `pip install --no-deps tf_keras==2.21.*` for 2.21; it is then used automatically."
     )
 
 

@@ -33,10 +33,10 @@ def reason_and_alternative(fullname: str) -> str:
 
     Example:
         >>> reason_and_alternative("tensorflow.python.ipu.ipu_run_config.IPUConfig")
-        'it is imported there. Import it from tensorflow.python.ipu.config.'
+        'it is only imported there. Import it from tensorflow.python.ipu.config.'
     """
     home = _AT_HOME.get(fullname.rpartition(".")[2])
     if home is not None:
-        return f"it is imported there. Import it from {home}."
+        return f"it is only imported there. Import it from {home}."
     prefixes = [beginning for beginning in _WHY if fullname.startswith(beginning)]
     return _WHY[max(prefixes, key=len)] if prefixes else ""

@@ -1,9 +1,9 @@
 """Makes `import keras` mean Keras 2 in IPU scripts when Keras 2 is a separate package.
 
-Scripts of that time import `keras` or `tensorflow.keras` as they please: it was one. From TensorFlow 2.16 on `keras` is
-Keras 3, whose models run on no IPU. So in a process that uses IPUs, or in a script that is about to, the name leads to
-`tf_keras`, if `tf.keras` does so too. It does not if Keras 3 is loaded already, or chosen by the user. Checked on
-TensorFlow 2.21.0 with tf_keras 2.21.0; TensorFlow 2.15 has Keras 2 as `keras`.
+Scripts of that time import `keras` or `tensorflow.keras` interchangeably, because they were one package. From
+TensorFlow 2.16 on `keras` is Keras 3, whose models run on no IPU. So in a process that uses IPUs, or in a script that
+is about to, the name leads to `tf_keras`, if `tf.keras` does so too. It does not if Keras 3 is loaded already, or
+chosen by the user. Checked on TensorFlow 2.21.0 with tf_keras 2.21.0; TensorFlow 2.15 has Keras 2 as `keras`.
 """
 
 from __future__ import annotations

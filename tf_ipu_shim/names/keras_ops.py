@@ -21,7 +21,7 @@ _MODULES = (
 _GRADIENTS = "_grad"
 _SYMBOLIC = ".engine.keras_tensor"  # the module of a Keras 2 package that has the class of symbolic tensors
 _PACKAGES = {"tensorflow.python.ipu.": "ipu.", "tensorflow.compiler.plugin.poplar.": "ipu.poplar."}
-"""How names of modules begin, and the names under which layers of their ops are saved."""
+"""Prefix of module names -> prefix under which layers of their ops are saved."""
 
 _ops: dict[Callable[..., Any], Callable[..., Any]] = {}
 """The exported wrapper of a function, by both names."""

@@ -81,7 +81,7 @@ def read_baseline(path: str | os.PathLike[str]) -> Baseline:
     try:
         content: Any = json.loads(pathlib.Path(path).read_text())
         if content["version"] != VERSION:
-            raise ValueError(f"it is of version {content['version']}, and {VERSION} is read here")
+            raise ValueError(f"it has version {content['version']}, and {VERSION} is read here")
         return {
             str(program): Figures(
                 str(entry["chip"]),

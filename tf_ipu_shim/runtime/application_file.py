@@ -40,7 +40,7 @@ def write(path: str, executable: Any, weights: Sequence[bytes]) -> str:
         raise raised(
             None,
             None,
-            f"Failed to open file for writing: {path}: {error.strerror}. Give a file in a directory that is there.",
+            f"Failed to open file for writing: {path}: {error.strerror}. Name a file in an existing directory.",
         ) from error
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

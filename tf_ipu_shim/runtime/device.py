@@ -199,7 +199,7 @@ class IpuDevice:
             None,
             None,
             f"{phrase} {self.name}. This device was expected to have {self.num_ipus} IPU(s). "
-            f"Poplar devices that would do: {ids}. In use: {_describe_holders(holders)}. {_advice(holders)}",
+            f"Suitable Poplar devices: {ids}. In use: {_describe_holders(holders)}. {_advice(holders)}",
         )
         return error
 

@@ -176,7 +176,8 @@ def add_application(options: Any, num_ipus: int) -> IpuDevice:
             raise errors.ResourceExhaustedError(
                 None,
                 None,
-                f"There can be {len(APPLICATION_DEVICES)} embedded engines in a process, and all run. Close one first.",
+                f"There can be {len(APPLICATION_DEVICES)} embedded engines in a process, and all are "
+                "in use. Start more engines in another process.",
             )
         (device,) = create_devices(own_options, first=free[0])
         _applications[device.ordinal] = device

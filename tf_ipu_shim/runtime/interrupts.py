@@ -72,10 +72,10 @@ def install(library: Library) -> None:
     _step_directories = (contextlib.__file__, *_package_directories(str(core.__file__)))
 
     # Code that asks whether SIGINT has its default handler, as asyncio does, gets yes.
-    patches.replace(signal, "default_int_handler", lambda _: _raise, why="programs end with Ctrl-C, and it tells them")
+    patches.replace(signal, "default_int_handler", lambda _: _raise, why="Ctrl-C ends running programs")
     why = "Ctrl-C ends programs again after a script has put the default handler back"
     patches.replace(signal, "signal", _watching_signals, why=why)
-    why = "Ctrl-C is KeyboardInterrupt where TensorFlow makes an error of a program"
+    why = "Ctrl-C raises KeyboardInterrupt where TensorFlow would report an error of the program"
     patches.replace(session.BaseSession, "_do_call", lambda stock: _keeping_session(_raising_interrupt(stock)), why=why)
     patches.replace(execute, "execute", _raising_interrupt, why=why)
     pending_compilations.install(library)

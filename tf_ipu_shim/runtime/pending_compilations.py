@@ -52,7 +52,7 @@ def _leave(library: Library) -> None:
         return
     from tf_ipu_shim.tf_private import eager as tf_eager
 
-    why = "what XLA compiles when the process ends may use its functions"
+    why = "XLA may still compile its functions when the process ends"
     patches.replace(tf_eager.context.Context, "remove_function", lambda _: lambda self, name: None, why=why)
     context = tf_eager.context.context_safe()
     if context is not None and tf_eager.context_handle(context) is not None:

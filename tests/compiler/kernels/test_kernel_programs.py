@@ -248,7 +248,7 @@ def test_a_program_that_xla_must_see_running_is_run_by_xla():
         assert session.run(result, {count: 3})[0].tolist() == [0, 2, 4]
     (device,) = tf_ipu_shim.memory_report().devices
     (plan,) = device.programs
-    assert plan.mode == "xla" and "XLA cannot tell its form" in plan.mode_reason
+    assert plan.mode == "xla" and "XLA has no HLO" in plan.mode_reason
     assert "by XLA programs" in tf_ipu_shim.memory_report().to_text(verbose=True)
 
 

@@ -78,7 +78,10 @@ def test_values_of_each_replica_are_refused(ipus, own):
     with v1.Session() as session:
         np.testing.assert_array_equal(*session.run([value, total]))
     ipus(2)
-    with v1.Session() as session, pytest.raises(tf.errors.OpError, match="another value in each.*ipu_compiler.compile"):
+    with (
+        v1.Session() as session,
+        pytest.raises(tf.errors.OpError, match="different value in each.*ipu_compiler.compile"),
+    ):
         session.run(total)
 
 

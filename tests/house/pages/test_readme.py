@@ -36,4 +36,4 @@ def test_python_versions_are_those_of_setup():
 
 @pytest.mark.without_tensorflow
 def test_it_is_short():
-    assert len(README.split()) <= 750
+    assert len(README.split()) <= 700

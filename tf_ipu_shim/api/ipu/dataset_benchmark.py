@@ -38,7 +38,7 @@ def dataset_benchmark(
         print_stats: whether to print a line for each epoch.
         apply_debug_options: recorded; the dataset's options always count here.
         do_memcpy: whether each element is copied, as a transfer to the IPU would do.
-        apply_options: the name of `apply_debug_options` on TensorFlow 1; recorded.
+        apply_options: the name of `apply_debug_options` on TensorFlow 1; no effect.
 
     Returns:
         A string tensor of shape [1], JSON: `epochs` holds for each epoch `elements_processed`,

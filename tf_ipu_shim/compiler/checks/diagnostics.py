@@ -41,8 +41,8 @@ _TEXT_ADVICE = "An IPU computes with numbers, but received strings. Convert them
 _PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor, "
 _ROWS = frozenset({"Unique", "UniqueV2"})
 _ROWS_ADVICE = (
-    " An optimizer makes Unique of the gradient of tf.gather and tf.nn.embedding_lookup, which is one of rows: look "
-    "rows of a variable up with ipu.ops.embedding_ops.embedding_lookup."
+    " An optimizer adds Unique to the gradient of tf.gather and tf.nn.embedding_lookup, to merge equal rows. Look up "
+    "rows of a variable with ipu.ops.embedding_ops.embedding_lookup."
 )
 
 # Stands for tensor lists that only the other branch makes. XLA cannot represent it.

@@ -29,7 +29,7 @@ def refuse_deep_nesting(diagnostics: Diagnostics, functions: Functions) -> None:
     raise errors_impl.InvalidArgumentError(
         None,
         None,
-        f"More than {MAX_DEPTH} calls of functions are nested, and TensorFlow's compiler for XLA takes no "
+        f"More than {MAX_DEPTH} calls of functions are nested, and TensorFlow's compiler for XLA accepts no "
         f"more: {innermost} is one too many. Leave tf.function out of functions that a tf.function calls.",
     )
 

@@ -77,7 +77,7 @@ def resolve_execution(
     """
     reason = ""
     if without_form:
-        reason = f"XLA cannot tell its form of the program before it runs: {next(iter(without_form.values()))}"
+        reason = f"XLA has no HLO of the program before it runs: {next(iter(without_form.values()))}"
     elif missing := _types_without_kernel(plugin, program):
         reason = f"TensorFlow has no kernel for {', '.join(missing)}"
     if not reason:

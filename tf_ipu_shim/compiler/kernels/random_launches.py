@@ -15,7 +15,7 @@ from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, op_def_pb2
 
 _KEYS = frozenset({"StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg"})
 DEPENDS_ON_FOLDING = _KEYS.union(LAUNCHED)
-"""Ops whose numbers are others if XLA's compiler computes them."""
+"""Ops whose random numbers differ if XLA's compiler computes them."""
 
 
 def launch_functions(

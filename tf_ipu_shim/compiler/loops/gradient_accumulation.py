@@ -40,7 +40,7 @@ def carry_accumulators(functions: Functions) -> None:
                 loop_variables.carry_variables(functions, graph, loop, _replace_sums(functions, loop, sums))
     for name in reached:
         for node in _sums(functions[name]):
-            raise _refused(node, "is in the body of no loop. Use it directly in that of ipu.loops.repeat.")
+            raise _refused(node, "is outside a loop. Use it directly in the body of ipu.loops.repeat.")
 
 
 def _sums(graph: FunctionGraph) -> list[Node]:

@@ -92,7 +92,7 @@ def embedded_runtime_start(
         TypeError: an input has another dtype, or `executable_file` is not a path.
         tf.errors.NotFoundError: the file does not exist.
         tf.errors.InvalidArgumentError: it is not an application.
-        tf.errors.AlreadyExistsError: when the op runs: an engine of this name runs something else.
+        tf.errors.AlreadyExistsError: when the op runs: an engine of this name runs another application.
         tf.errors.InternalError: when the op runs: no IPUs are free.
 
     Source: `tensorflow.python.ipu.ops.embedded_runtime.embedded_runtime_start`.
@@ -148,7 +148,7 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
 
     Raises:
         ValueError: there are more or fewer inputs than expected, or one has another shape.
-        TypeError: `inputs` or `context` is something else, or an input has another dtype.
+        TypeError: `inputs` is not a list or dictionary, `context` no `RuntimeContext`, or an input has another dtype.
         tf.errors.InternalError: when the op runs: the application failed, as by a floating-point exception. Batches
             that it had then fail too; the IPUs are reset for later calls.
 
@@ -170,8 +170,8 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
         )
     if not isinstance(inputs, (list, tuple)):
         raise TypeError(
-            f"Expected the inputs of a call to be a list, in the order of the signature. Received {inputs!r}. Pass a "
-            "list, or a dictionary by name."
+            f"Expected the inputs of a call to be a list in the order of the signature, or a dictionary by name. "
+            f"Received {inputs!r}. Pass one of these."
         )
     signature = context.signature()
     if len(inputs) != len(signature.streamed_inputs):

@@ -42,14 +42,14 @@ def install() -> None:
     patches.replace(while_v2, "while_loop", _while_with_session_semantics, why)
     patches.replace(cond_v2, "cond_v2", _cond_with_session_semantics, why)
     patches.replace(control_flow_util, "EnableControlFlowV2", _functional_in_defun, why)
-    handles = "gradients of loops in a branch take the variables of the loops from outside of the branch"
+    handles = "the gradient of a loop in a branch reads the loop's variables outside the branch"
     patches.replace(control_flow.BranchGradient, "_capture_helper", _handles_from_outside, handles)
 
 
 def while_loop(
     condition: Callable[..., Any], body: Callable[..., Any], values: list[Any], maximum_iterations: int | None = None
 ) -> Any:
-    """TensorFlow's own loop, for loops of this package, which say themselves what happens in them.
+    """TensorFlow's own loop, for loops of this package, which order their side effects themselves.
 
     Outside of functions and graphs Python runs it.
     """

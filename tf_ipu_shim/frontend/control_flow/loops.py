@@ -156,8 +156,8 @@ def _build_loop(
         if [tensor.dtype for tensor in tensors] != types:
             raise TypeError(
                 f"Mismatch between input types and output types of the loop: {where} takes {_dtype_names(types)} and "
-                f"returns {_dtype_names(tensor.dtype for tensor in tensors)}. Return every value of the loop, of the "
-                "type it came in."
+                f"returns {_dtype_names(tensor.dtype for tensor in tensors)}. Return every value of the loop with "
+                "the type of its input."
             )
         _check_shapes(where, values, tensors)
         with ops.control_dependencies(operations):

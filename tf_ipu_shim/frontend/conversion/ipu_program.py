@@ -126,8 +126,8 @@ def _check_no_frames(ipu: Any) -> None:
     frame_node = next((node for node in ipu.node if node.op.removeprefix("Ref") in vocabulary.FRAMES), None)
     if frame_node is not None:
         raise ValueError(
-            f"{frame_node.name} ({frame_node.op}) is of a loop or condition that is no function, as TensorFlow 1 "
-            "makes them, which one program of all nodes cannot hold. Build and save the model with "
+            f"{frame_node.name} ({frame_node.op}) belongs to a loop or condition made of single ops, as in "
+            "TensorFlow 1, which merge_subgraphs does not support. Build and save the model with "
             "tf.compat.v1.enable_control_flow_v2(), give excluded_nodes all nodes of the loop or condition, or leave "
             "out merge_subgraphs."
         )

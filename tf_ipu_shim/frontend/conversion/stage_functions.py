@@ -68,7 +68,7 @@ def check_forward_only(nodes: Mapping[str, Any], stages: Mapping[str, int], fed:
     ]
     if wrong:
         raise ValueError(
-            f"The nodes {', '.join(wrong[:3])} are not in topology order: a stage takes what earlier stages give. "
+            f"The nodes {', '.join(wrong[:3])} are not in topology order: a stage only uses results of earlier stages. "
             "Put them in a later stage, or what they need in an earlier one."
         )
 

@@ -37,7 +37,7 @@ class IPUInfeedQueue(feed_names.NonCopyable):
     Raises:
         TypeError: `dataset` is none, or an argument has the wrong type.
         ValueError: a shape is not fully defined, or an argument is out of range.
-        FailedPreconditionError: the elements have 64-bit numbers; in graph mode its `initializer` says so.
+        FailedPreconditionError: the elements have 64-bit numbers; in graph mode reading `initializer` raises it.
 
     Source: `tensorflow.python.ipu.ipu_infeed_queue.IPUInfeedQueue`.
 

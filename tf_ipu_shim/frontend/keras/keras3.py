@@ -20,7 +20,7 @@ def patch_module(module: Any) -> None:
         module.Model,
         "__new__",
         _patch_model_new,
-        why="a model of Keras 3 in a strategy's scope is refused: it has no IPUs",
+        why="a model of Keras 3 in a strategy's scope is refused: it cannot run on IPUs",
     )
 
 
@@ -31,8 +31,8 @@ def _patch_model_new(stock: Callable[..., Any]) -> Any:
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         if getattr(distribute_lib.get_strategy(), "_enable_keras_extensions", None) is not None:
             raise errors.UnsupportedError(
-                f"{cls.__name__} is a model of Keras 3, which cannot run on IPUs; Graphcore's scripts are written for "
-                "Keras 2. Install it (pip install --no-deps tf_keras, of TensorFlow's version). Unset "
+                f"{cls.__name__} is a model of Keras 3, which cannot run on IPUs; expected one of Keras 2. Install "
+                "Keras 2 (pip install --no-deps tf_keras, of TensorFlow's version). Unset "
                 "TF_USE_LEGACY_KERAS, or set it to 1. Import Keras from TensorFlow: "
                 "`from tensorflow import keras`."
             )

@@ -47,7 +47,7 @@ def fifo(x: Any, depth: int, offload: bool = False, name: Any = None) -> tf.Tens
     Args:
         x: the tensor, of a shape that is known.
         depth: the depth of the queue, in executions.
-        offload: whether the queue is in remote memory; recorded.
+        offload: whether the queue is in remote memory; no effect.
         name: the name of the op.
 
     Returns:
@@ -174,7 +174,7 @@ def get_current_iteration_counter(name: str | None = None, **kwargs: Any) -> Any
 
     Args:
         name: the name of the operation.
-        **kwargs: `lower_bound` and `upper_bound`, which are hints on the values for Graphcore's compiler; recorded.
+        **kwargs: `lower_bound` and `upper_bound`, which are hints on the values for Graphcore's compiler; no effect.
 
     Returns:
         An int32 scalar.

@@ -37,7 +37,7 @@ def _has_mixed_dtypes(operation: Any) -> bool:
 
 def _dtype_error(name: str, dtype: Any, variable: Any) -> TypeError:
     return TypeError(
-        f"By gradient_accumulation_dtype gradients are accumulated in {dtype.name}, and {name} does not accept "
-        f"that type for weights of {variable.dtype.base_dtype.name} ({variable.name}). Leave it out, or use "
+        f"gradient_accumulation_dtype accumulates gradients in {dtype.name}, which {name} does not accept "
+        f"for weights of {variable.dtype.base_dtype.name} ({variable.name}). Leave it out, or use "
         "an optimizer that casts them, such as AdamIpuOptimizer and SGDIpuOptimizer of ipu_tensorflow_addons."
     )

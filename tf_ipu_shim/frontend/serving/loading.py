@@ -32,7 +32,7 @@ def install() -> None:
         loader_impl, "parse_saved_model", _patch_parser, why="models that were exported for serving run on the IPUs"
     )
     patches.replace(
-        load.Loader, "_recreate_variable", _patch_recreate, why="the variables of such models are where they are used"
+        load.Loader, "_recreate_variable", _patch_recreate, why="their variables are on the device that uses them"
     )
 
 

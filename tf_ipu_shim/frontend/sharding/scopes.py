@@ -198,7 +198,7 @@ def frontend_attribute(attribute_name: str, attribute_value: str, restore_to: st
         control_flow_v2_func_graphs.ControlFlowFuncGraph,
         "__init__",
         _patch_inherit,
-        why="what a script tells the compiler of a loop or branch holds for the ops in it",
+        why="compiler hints for a loop or branch hold for the ops in it",
     )
     graph = ops.get_default_graph()
     before = _current_attributes(graph)

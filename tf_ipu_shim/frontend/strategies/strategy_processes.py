@@ -191,7 +191,7 @@ class ProcessExtended(strategy_extended.DeviceExtended):
     def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
         if self._job.size > 1:
             raise errors.UnsupportedError(
-                f"A dataset is not divided among the {self._job.size} processes of a job. Take each one's part with "
+                f"A dataset is not divided among the {self._job.size} processes of a job. Select each one's part with "
                 "dataset.shard(processes, rank), or use distribute_datasets_from_function."
             )
         return super()._experimental_distribute_dataset(dataset, options)

@@ -15,7 +15,7 @@ def assertions(replica_op: Any, op_name: str) -> list[Any]:
         return []
     replicas = plugin.load().ops.ipu_replication_factor()
     message = (
-        f"{op_name} cannot run outside of a compiled function: {replica_op.name} ({replica_op.type}) has another "
+        f"{op_name} cannot run outside of a compiled function: {replica_op.name} ({replica_op.type}) has a different "
         "value in each replica, and the device has several; expected one IPU. Build both in a function, and compile it "
         "with ipu_compiler.compile."
     )

@@ -17,7 +17,7 @@ from tf_ipu_shim.tf_private.eager import context
 from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.utilities import xla
 
-_WHY = "under an ipu_scope it compiles for the IPU, as in Graphcore's TensorFlow, where each device has one XLA"
+_WHY = "under an ipu_scope it compiles for the IPU, as in Graphcore's TensorFlow"
 
 
 def install() -> None:

@@ -24,7 +24,7 @@ _LEFT_OUT = (
 
 def skip_summaries() -> None:
     """Builds programs without summaries from now on; other graphs are not changed."""
-    why = "summaries are left out of programs, as `xla.compile` leaves them out, but for scopes on the host"
+    why = "programs leave out summaries except in host scopes, as `xla.compile` does"
     patches.replace(summary_op_util, "skip_summary", _patch_skip_summary, why=why)
 
 

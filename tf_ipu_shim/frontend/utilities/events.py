@@ -26,7 +26,7 @@ def extract_all_events(events: Any) -> list[Any]:
         The `IpuTraceEvent` messages, in order.
 
     Raises:
-        TypeError: if something else than bytes is in it.
+        TypeError: if an event is not of type bytes.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.4).
 

@@ -9,7 +9,7 @@ Member = TypeVar("Member", bound=enum.Enum)
 
 
 def parse_member(kind: type[Member], value: Any) -> Member | None:
-    """Returns the member that a script means; None if it is none.
+    """Returns the member that a script means; None if there is no such member.
 
     Example:
         >>> from tf_ipu_shim.frontend.pipelines.pipelining_ops import PipelineSchedule

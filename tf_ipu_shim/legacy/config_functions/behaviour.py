@@ -156,7 +156,7 @@ def set_io_tile_options(
         `opts`.
 
     Raises:
-        ValueError: if operations are to be put on tiles that there are none of, or there are fewer than none.
+        ValueError: if operations are placed on I/O tiles without any, or the number of tiles is negative.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.4 to 2.3).
     """
@@ -226,7 +226,7 @@ def set_verification_options(opts: Any, verification_options: VerificationOption
         `opts`.
 
     Raises:
-        Exception: if `verification_options` is something else.
+        Exception: if `verification_options` is not a `VerificationOptions`.
 
     Source: `tensorflow.python.ipu.utils` (SDK 1.2 to 2.2).
     """

@@ -17,7 +17,7 @@ class _Rows(NamedTuple):
 
     Args:
         gradient: zero if there is none; repeated rows are added up.
-        is_present: which rows have one, as numbers do.
+        is_present: 1 for rows that have a gradient, else 0, in its dtype.
     """
 
     gradient: Any

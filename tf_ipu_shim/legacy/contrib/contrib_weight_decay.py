@@ -39,9 +39,9 @@ class DecoupledWeightDecayExtension:
 
         Args:
             loss: the loss to minimise.
-            *args: as the optimizer has them.
-            decay_var_list: variables that decay; all without it.
-            **kwargs: as the optimizer has them.
+            *args: positional arguments of the optimizer's `minimize`.
+            decay_var_list: variables that decay; by default all.
+            **kwargs: keyword arguments of the optimizer's `minimize`.
         """
         self._decay_var_list = list(decay_var_list) if decay_var_list else None
         return super().minimize(loss, *args, **kwargs)  # type: ignore[misc]

@@ -48,7 +48,7 @@ class OldModel(PipelinedExtension):
             mask: the mask of the inputs.
 
         Raises:
-            ValueError: called by anything else.
+            ValueError: called outside `fit`, `evaluate` and `predict`.
         """
         if threading.get_ident() not in vars(self).get("_running_in", ()):
             raise ValueError(
@@ -220,8 +220,8 @@ class OldModel(PipelinedExtension):
 
         Args:
             filepath: the path of the model's file.
-            overwrite: whether over an older one.
-            include_optimizer: whether with the optimizer's state.
+            overwrite: whether to replace an existing file.
+            include_optimizer: whether to save the optimizer's state.
             save_format: `"tf"` or `"h5"`.
             signatures: the signatures of the SavedModel.
             options: the options of the SavedModel.

@@ -57,14 +57,14 @@ def automatic_sharding(
     path = sharding_utils.ops_between(input_ts.op, loss_ts.op)
     if not path:
         raise RuntimeError(
-            "Error: number of disconnected subgraphs in auto-sharder is not one: no way leads from "
+            "Error: number of disconnected subgraphs in auto-sharder is not one: no path leads from "
             f"{input_ts.name} to {loss_ts.name}. Build one connected model inside ipu_autoshard."
         )
     edges = sharding_utils.splitting_edges(path, edge_filter)
     if len(edges) + 1 < num_shards:
         raise Exception(
-            f"There are fewer subgraphs ({len(edges) + 1}) than available shards ({num_shards}): the ways from "
-            "input to loss have too few edges in common. Use fewer shards, or mark them with ipu.scopes.ipu_shard."
+            f"There are fewer subgraphs ({len(edges) + 1}) than available shards ({num_shards}): the paths from "
+            "input to loss share too few edges. Use fewer shards, or mark them with ipu.scopes.ipu_shard."
         )
     path_ops = set(path)
 

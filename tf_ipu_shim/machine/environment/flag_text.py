@@ -63,9 +63,7 @@ def unknown(name: str, flag_names: list[str], variable: str) -> UnknownFlagError
     """Returns the error for an unknown flag."""
     near = difflib.get_close_matches(name, flag_names, n=1)
     hint = f" Did you mean --{near[0]}?" if near else ""
-    return UnknownFlagError(
-        f"{variable} holds the unknown flag --{name}.{hint} `tf-ipu env` lists the flags that there are."
-    )
+    return UnknownFlagError(f"{variable} holds the unknown flag --{name}.{hint} `tf-ipu env` lists the flags.")
 
 
 def bad_value(name: str, received: str | None, expected: str) -> UnknownFlagError:

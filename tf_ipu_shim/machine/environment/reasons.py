@@ -11,9 +11,9 @@ PLANNING = "guides how PopLibs plans over tiles; XLA's CPU library computes here
 COMPILER = "a pass of Poplar's compiler, which does not run here"
 TRANSFERS = "how data travel between host and IPU, which share their memory here"
 REPORTS = "how Poplar makes its own report; profiles here are those of the cycle model"
-LINKS = "collectives are computed in one place, on no links"
+LINKS = "collectives are computed in one place, without links"
 WAITS = "host and device never wait for each other, so nothing times out"
-NO_CODE = "about Poplar's code for the IPU, of which there is none here"
+NO_CODE = "about Poplar's code for the IPU, which does not exist here"
 
 
 def fill(text: str) -> str:

@@ -7,7 +7,7 @@ import os
 from tf_ipu_shim.machine.environment import reasons
 from tf_ipu_shim.machine.environment.effects import RECORDED, OptionEffect
 
-_LOG = "logs of a compiler that is not there"
+_LOG = "logs of Poplar's compiler, which does not run here"
 _REASONS = {
     "GCL_LOG_LEVEL": _LOG,
     "POPLAR_LOG_LEVEL": _LOG,

@@ -57,9 +57,13 @@ def out_of_memory_text(plan: MemoryPlan, line: sdk.SdkVersion, is_keras: bool = 
         "temporaries come on top.",
         "Largest allocations:",
     ]
-    for owner in full.owners[:_OWNERS_SHOWN]:
+    shown = full.owners[:_OWNERS_SHOWN]
+    width = max([len("activation"), *(len(owner.kind) for owner in shown)])
+    for owner in shown:
         where = f", {owner.line}" if owner.line else ""
-        lines.append(f"  {format_bytes(owner.bytes):>10}  {owner.kind:<10}  {owner.name} (shard {full.ipu}{where})")
+        lines.append(
+            f"  {format_bytes(owner.bytes):>10}  {owner.kind:<{width}}  {owner.name} (shard {full.ipu}{where})"
+        )
     other_ipus = [ipu.ipu for ipu in plan.ipus if not ipu.fits and ipu is not full]
     if other_ipus:
         lines.append(f"Also too full: IPU {', '.join(map(str, other_ipus))}.")

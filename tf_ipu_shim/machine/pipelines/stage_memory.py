@@ -12,7 +12,7 @@ class ConsumedBytes(NamedTuple):
     """An input of a layer from an earlier layer.
 
     Args:
-        since: the last layer before it that makes this or uses it too. A stage that begins behind that is given it.
+        since: the last layer before it that makes this or uses it too. Stages that begin later receive it.
     """
 
     since: int

@@ -16,7 +16,7 @@ __all__ = ["Attachment", "Holder", "LockDirectoryError", "attach", "attach_first
 class Attachment:
     """All IPUs of one Poplar device, held by this process until `release()`, or until it ends.
 
-    An object that is lost lets go too. A forked child inherits nothing: its copy counts as released, and releasing
+    Garbage collection also releases them. A forked child inherits nothing: its copy counts as released, and releasing
     it leaves the parent attached.
     """
 

@@ -201,7 +201,7 @@ def _guard(folder: pathlib.Path) -> Iterator[None]:
                     raise LockDirectoryError(
                         errno.ETIMEDOUT,
                         f"Another process has been looking for free IPUs in {folder} for {GUARD_TIMEOUT_SECONDS:g} s, "
-                        f"which takes a moment when it is not stopped. Continue or end it, or set "
+                        f"which normally takes a moment; it is probably stopped. Continue or end it, or set "
                         f"{ENVIRONMENT_VARIABLE} to a directory of this process's own.",
                     )
                 time.sleep(0.001)

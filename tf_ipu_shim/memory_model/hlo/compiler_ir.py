@@ -71,7 +71,7 @@ class CompilerIr:
         interrupts.check()
         if any(argument.type in _HANDLES for argument in arguments if not argument.variable):
             # TensorFlow would look for a variable behind it, where there is none, and end the process.
-            raise ConversionError("it takes a handle of what is not known before it runs")
+            raise ConversionError("it takes a handle of a resource that is not known before it runs")
         functions = function_pb2.FunctionDefLibrary(function=library).SerializeToString()
         begin = getattr(_state, "begin", None)
         if begin is not None and len(functions) >= _LARGE:

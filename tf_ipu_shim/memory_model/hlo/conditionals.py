@@ -29,8 +29,8 @@ def place_results(
 ) -> None:
     """Places a conditional's results if branches return an argument unchanged.
 
-    All branches: a result is that. Some: it is in that argument's memory, and the other branches overwrite it, if
-    nothing needs it any more. A variable that branches write to is written to in its place.
+    If all branches do, the result is that argument. If some do, the result is in its memory, and the other branches
+    overwrite it, if nothing needs it any more. A variable that branches write to is written to in its place.
     """
     values = block.values
     handed = [_outer_values(leaves, branch) for leaves, branch in zip(branch_results, branches)]

@@ -1,7 +1,7 @@
 """Models recomputation: drops forward values and recomputes them before their gradients.
 
 A stage that recomputes keeps its inputs, its named checkpoints, and its random numbers. Its other values live as long
-as the forward pass wants them. The ops of the forward pass run once more for the backward pass. Either all ops of a
+as the forward pass needs them. The ops of the forward pass run once more for the backward pass. Either all ops of a
 stage run before its gradients, or (interleaved) those between two checkpoints, from the last checkpoint to the first.
 """
 

@@ -25,7 +25,7 @@ class CategoryMemory(Refusing):
     """
 
     refused = dict.fromkeys(
-        ("nonInterleaved", "interleaved", "overflowed"), "in which memory elements of a tile bytes are is not modelled"
+        ("nonInterleaved", "interleaved", "overflowed"), "the memory elements of a tile are not modelled"
     )
 
     def __init__(self, total: int) -> None:

@@ -90,7 +90,10 @@ class Peers:
     def gather(self, name: str, elements: np.ndarray, call: str = "", title: str = "", line: str = "") -> np.ndarray:
         """Sends an array to all processes and receives theirs."""
         if self._broken or self._owner != os.getpid():
-            raise CollectiveError(self._broken or "This process was forked from one of a job; that one is of the job.")
+            raise CollectiveError(
+                self._broken
+                or "This process was forked from one of a job, and cannot take part in it. Start it with the job."
+            )
         call, title = call or name, title or name
         try:
             with self._waits.waiting(call, title, line):

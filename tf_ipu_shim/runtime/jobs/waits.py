@@ -76,7 +76,7 @@ class Waits:
         self._ask()
         descriptions = [(rank, _describe(call, *self._heard[rank])) for rank in self._others]
         late = [f" Rank {rank} {state}." for rank, state in descriptions if state]
-        return "".join(late) or " The others have come to it, too early or by now."
+        return "".join(late) or " The others have reached it, too early or by now."
 
     def was_waiting_in(self, rank: int, call: str) -> bool:
         """Returns whether a process was last heard of waiting in a collective."""
@@ -128,7 +128,7 @@ class Waits:
             state = self._ask_one(rank, _ANSWER_SECONDS)
         except OSError:
             return "has ended, or cannot be reached"
-        return state or "does not answer: its process is stopped, or its machine has no time for it"
+        return state or "does not answer: its process is stopped, or its machine is overloaded"
 
 
 class _Wait:

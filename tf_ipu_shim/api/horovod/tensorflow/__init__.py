@@ -195,7 +195,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
         name: the name of the optimizer.
         use_locking: whether TensorFlow 1 locks variables while it updates them.
         compression: `Compression.none` (when left out) or `Compression.fp16`.
-        sparse_as_dense: gradients of embeddings are always made dense; recorded.
+        sparse_as_dense: gradients of embeddings are always made dense; no effect.
         op: `Average` (when left out) or `Sum`.
         **options: other arguments of Horovod, such as `num_groups`: refused, except their default values.
 
@@ -242,7 +242,7 @@ class DistributedGradientTape:
     Args:
         gradtape: a `tf.GradientTape`.
         compression: as of `DistributedOptimizer`.
-        sparse_as_dense: gradients of embeddings are always made dense; recorded.
+        sparse_as_dense: gradients of embeddings are always made dense; no effect.
         op: `Average` (when left out) or `Sum`.
         **options: as of `DistributedOptimizer`.
 

@@ -75,8 +75,8 @@ def allreduce(
     """Reduces a tensor over all processes.
 
     Args:
-        tensor: a tensor of the same shape in every process; slices of a tensor are made that.
-        average: whether to divide by the number of processes, as older scripts say it.
+        tensor: a tensor of the same shape in every process; `IndexedSlices` become dense.
+        average: whether to divide by the number of processes; older scripts pass it instead of `op`.
         device_dense: a device of Horovod's library; the host here.
         device_sparse: the same.
         compression: `Compression.none` (when left out) or `Compression.fp16`.

@@ -14,7 +14,7 @@ class HorovodBasics:
     """The processes of a job.
 
     Args:
-        library_path: the path of Horovod's library. No effect; recorded.
+        library_path: the path of Horovod's library. No effect.
 
     Source: `tensorflow.python.ipu.distributed.basics.HorovodBasics`.
 

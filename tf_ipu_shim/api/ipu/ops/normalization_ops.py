@@ -57,7 +57,7 @@ def group_norm(
         variables_collections: a list of collections, or a dictionary of such lists for `beta` and `gamma`.
         training: accepted; statistics come from the sample in training and in inference.
         trainable: whether the variables are.
-        scope: the variables' scope; `GroupNorm` else.
+        scope: the variables' scope; `GroupNorm` by default.
         strided_channel_grouping: channel c is in group `c % groups`; else neighbours make a group.
         reduction_axes: only in SDK 1.4 and older, which ignored it.
 

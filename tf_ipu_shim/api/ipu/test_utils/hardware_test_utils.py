@@ -96,7 +96,7 @@ def test_uses_ipus(num_ipus: int, allow_ipu_model: bool = False, func: _Test | N
             if get_ci_num_ipus() >= num_ipus and flags.current().use_ipu_model:
                 raise AssertionError(
                     f"{_COUNT} is {get_ci_num_ipus()}, so this test runs on IPUs, but TF_POPLAR_FLAGS has "
-                    "--use_ipu_model. Take one of the two away."
+                    "--use_ipu_model. Unset one of the two."
                 )
             return test(self, *args, **kwargs)
 

@@ -96,7 +96,7 @@ class ReportHelper:
         reports = self.find_reports()
         if len(reports) != 1:
             raise AssertionError(
-                f"One profile was to be found in {self._directory}, and there are {len(reports)}: {reports}. "
+                f"Expected one profile in {self._directory}, and there are {len(reports)}: {reports}. "
                 "clear_reports() removes those of programs that ran before. Call clear_reports() before the program "
                 "runs."
             )

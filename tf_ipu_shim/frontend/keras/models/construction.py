@@ -49,7 +49,7 @@ def install() -> None:
                     kind,
                     "__new__",
                     functools.partial(_patch_new, kind),
-                    why="a model made in a strategy's scope becomes, on the way, one of a class with extensions",
+                    why="a model made in a strategy's scope gets a class with IPU extensions",
                 )
                 for method in _RUNNING:
                     patches.replace(

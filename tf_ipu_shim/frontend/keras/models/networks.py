@@ -18,7 +18,7 @@ from tf_ipu_shim.tf_private import keras_members
 
 @dataclasses.dataclass
 class Network:
-    """The graph of a model that is one.
+    """The graph of a functional or Sequential model.
 
     Args:
         nested_inputs: the inputs in the model's own structure.

@@ -171,7 +171,7 @@ class PipelinedExtension(KerasExtensionBase):
         if names:
             tf_logging.warn(
                 f"The moving statistics of {', '.join(names)} are updated with each mini-batch here. On IPUs a "
-                "pipeline writes variables once for all mini-batches of an update, so they are others there. Use group "
+                "pipeline writes variables once for all mini-batches of an update, so they differ there. Use group "
                 "or layer normalization in pipelined models."
             )
 

@@ -24,7 +24,7 @@ _ADDED = "_ipu_added_losses"  # of a graph: layers' names with the tensors that 
 def install(layer: type) -> None:
     """Notes which graphs have the losses of a Keras package's layers."""
     patches.replace(
-        layer, "add_loss", _patch_add_loss, why="a loss inside a tf.function of a script's is not lost unnoticed"
+        layer, "add_loss", _patch_add_loss, why="a loss that a script adds inside a tf.function is an error"
     )
 
 
@@ -49,6 +49,6 @@ def check_losses(program: Any) -> None:
             if not loss.consumers() and id(loss) not in returned:
                 raise errors_impl.InaccessibleTensorError(
                     f"The layer or model {layer} adds a loss in the tf.function {graph.name}, which the model calls: "
-                    f"{loss!r} is out of scope there. The model's loss would leave it out. Take "
-                    "`@tf.function` off that `call`: Keras compiles the whole step."
+                    f"{loss!r} is out of scope there. The model's loss would leave it out. "
+                    "Remove `@tf.function` from that `call`: Keras compiles the whole step."
                 )

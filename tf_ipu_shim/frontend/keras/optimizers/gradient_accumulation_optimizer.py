@@ -87,7 +87,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
 
         Args:
             value: the option.
-            default: the word for None.
+            default: the name that None stands for.
 
         Example:
             >>> GradientAccumulationOptimizer.bool_to_three_state(True)

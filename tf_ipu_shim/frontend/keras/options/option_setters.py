@@ -138,10 +138,10 @@ class OptionSetters:
         self._ipu.options.asynchronous_callbacks = asynchronous  # takes no other program
 
     def set_replication_options(self, replicated_metric_reduction_method: Any = "NONE") -> None:
-        """Says how metrics of replicas become one.
+        """Sets how metrics of replicas are reduced.
 
         Raises:
-            ValueError: it is none of them.
+            ValueError: the method is unknown.
         """
         method = ReplicatedMetricReductionMethod.parse(replicated_metric_reduction_method)
         self._ipu.options.metric_reduction = method  # takes no other program

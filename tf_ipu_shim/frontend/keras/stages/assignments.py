@@ -59,7 +59,7 @@ def check_assignments(assignments: Any, expected: int, wording: Wording, count_n
     if not isinstance(assignments, list):
         raise ValueError(
             f"`pipeline_stage_assignment` needs to be a list. {type(assignments).__name__} was given: change the "
-            "elements of what get_pipeline_stage_assignment() returns, and hand it back."
+            "elements of what get_pipeline_stage_assignment() returns, and pass it."
         )
     if len(assignments) != expected:
         quantity, expectation = "length", f"number of layers in the graph ({expected})"

@@ -41,7 +41,7 @@ def install(layer: type) -> None:
         return _patch_trainable(constructor_patch) if activation.is_requested() else constructor_patch
 
     patches.replace(layer, "__init__", constructor, why=why)
-    patches.replace(layer, "_name_scope", _patch_name_scope, why="remembers which layer a graph's name scope is of")
+    patches.replace(layer, "_name_scope", _patch_name_scope, why="remembers which layer a name scope belongs to")
 
 
 def patch_stage_recording(stock: Callable[..., None]) -> Callable[..., None]:

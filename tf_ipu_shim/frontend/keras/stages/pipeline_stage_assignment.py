@@ -62,7 +62,7 @@ class PipelineStage:
             )
         for root in _loaded_packages():
             layer_construction.install(keras2.module("engine.base_layer", root).Layer)
-            why = "what is made in a `PipelineStage`, in its thread, remembers it"
+            why = "layers remember the `PipelineStage` in which they are made"
             patches.replace(
                 keras2.module("engine.node", root).Node, "__init__", layer_construction.patch_stage_recording, why=why
             )

@@ -150,10 +150,10 @@ class IPUDataHandler:
         """Counts the steps of an execution over all replicas together, as SDK 2.4 and older do.
 
         Args:
-            replicas: how many they are.
+            replicas: their number.
 
         Raises:
-            RuntimeError: the steps are not a multiple of them.
+            RuntimeError: the steps are not a multiple of `replicas`.
         """
         if sdk.current() >= _STEPS_PER_REPLICA_SINCE:
             return
@@ -172,10 +172,10 @@ class IPUDataHandler:
         self._pads = True
 
     def divides_evenly(self, replicas: int) -> bool:
-        """Returns whether replicas can share the data without a warning, so that half as many can, too.
+        """Returns whether this number of replicas can share the data without a warning.
 
         Args:
-            replicas: how many.
+            replicas: their number.
         """
         try:
             mini_batches = self._infer_mini_batches()
@@ -350,8 +350,8 @@ class IPUDataHandler:
             raise self._too_few_steps(size, replicas)
         if self._steps_per_execution > steps:
             tf_logging.warning(
-                f"`steps_per_execution` ({self._steps_per_execution}) is more than the {steps} steps that there are in "
-                f"an epoch; executions of {steps} are run. Set steps_per_execution={steps} in compile to avoid this "
+                f"`steps_per_execution` ({self._steps_per_execution}) is more than the {steps} steps of an epoch, so "
+                f"each execution runs {steps}. Set steps_per_execution={steps} in compile to avoid this "
                 "warning."
             )
             self._steps_per_execution = steps

@@ -24,7 +24,7 @@ def warn_if_they_only_grow(model: Any, device: str) -> None:
         return
     tf_logging.warn(
         f"The dynamic loss scale of {model.name}'s {type(optimizer).__name__} only grows: it is "
-        f"{float(optimizer.loss_scale):g}, doubles every {optimizer.dynamic_growth_steps} steps. It expects "
+        f"{float(optimizer.loss_scale):g}, and doubles every {optimizer.dynamic_growth_steps} steps. It expects "
         "overflows to be infinite, but IPUs clip them to 65504. Set IPUConfig.floating_point_behaviour.nanoo = "
         "True, or give the "
         "optimizer dynamic=False and an initial_scale."

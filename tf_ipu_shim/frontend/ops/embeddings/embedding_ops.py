@@ -35,10 +35,10 @@ def embedding_lookup(
         ids: integers of any shape; the rows.
         serialization_factor: the number of parts in which the table is read and updated. It divides the first
             dimension.
-        indices_are_sorted: whether the ids rise, which Graphcore's lookup uses; recorded.
+        indices_are_sorted: whether the ids rise, which Graphcore's lookup uses; no effect.
         name: the name of the op.
-        one_hot_threshold: no effect since SDK 1.2; recorded.
-        min_encoding_size: no effect since SDK 1.2; recorded.
+        one_hot_threshold: no effect since SDK 1.2.
+        min_encoding_size: no effect since SDK 1.2.
 
     Returns:
         Shape [*ids.shape, *params.shape[1:]].

@@ -29,7 +29,7 @@ class HostEmbeddingOptimizerSpec:
 
     Args:
         learning_rate: a factor for the gradients.
-        optimizer_name: the name of the optimizer; recorded.
+        optimizer_name: the name of the optimizer; no effect.
 
     Raises:
         TypeError: the learning rate is not a number.
@@ -172,7 +172,7 @@ class HostEmbedding:
     Args:
         name: the name of the table.
         embedding_tensor: a resource variable on the host, shape [tokens, encoding].
-        partition_strategy: how replicas would share the transfer: by `"TOKEN"` or by `"ENCODING"`; recorded.
+        partition_strategy: how replicas would share the transfer: by `"TOKEN"` or by `"ENCODING"`; no effect.
         optimizer_spec: how gradients update the table; None for a table that is only read.
 
     Raises:
@@ -259,7 +259,7 @@ class HostEmbedding:
 
         Args:
             indices: integers of any shape.
-            count: no effect since SDK 1.4; recorded. A bool in its place is `clip_indices`.
+            count: no effect since SDK 1.4. A bool in its place is `clip_indices`.
             clip_indices: whether to move indices into the table's range.
 
         Returns:
@@ -299,7 +299,7 @@ def create_host_embedding(
     optimizer_spec: HostEmbeddingOptimizerSpec | None = None,
     initializer: Any = None,
 ) -> HostEmbedding:
-    """Makes a table in the host's memory, for tables that no IPU has the memory for.
+    """Makes a table in the host's memory, for tables that are too large for an IPU.
 
     Args:
         name: the name of the variable.

@@ -1,7 +1,7 @@
 """`tensorflow.python.ipu.ops.experimental.popfloat_cast_to_gfloat`: casts to custom floating-point formats.
 
-Graphcore does not publish how its library lays out the parameters and the packed bits. Here the parameters are the
-format's numbers, and packed numbers are sign, exponent and mantissa in the lower bits.
+Graphcore does not publish how its library lays out the parameters and the packed bits. Here the
+parameters are integers, and a packed number has sign, exponent and mantissa in its lower bits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def calc_gfloat_params(
     """
     if exp < 1:
         raise errors.UnsupportedError(
-            f"popfloat formats with exp={exp} are not emulated. Give an exponent bit or more."
+            f"popfloat formats with exp={exp} are not emulated. Use at least one exponent bit."
         )
     size = GenericFloat.get_gfloat_param_size(calc_type)
     fields = [man, exp, bias, int(en_denorm), int(en_inf)]
@@ -85,12 +85,12 @@ def cast_native_to_gfloat(
         round_mode: see `gfloat_casts.round_to_format`.
         sr_bits: random bits of stochastic rounding.
         sr_density: the density of the random numbers.
-        sr_norm_offset: an argument of a density that is refused; recorded.
-        sr_norm_scale: an argument of a density that is refused; recorded.
-        sr_norm_min: an argument of a density that is refused; recorded.
-        sr_norm_max: an argument of a density that is refused; recorded.
-        sr_prob: an argument of a density that is refused; recorded.
-        gfloat_format: the format's name; recorded: the parameters say it all.
+        sr_norm_offset: an argument of a density that is refused; no effect.
+        sr_norm_scale: an argument of a density that is refused; no effect.
+        sr_norm_min: an argument of a density that is refused; no effect.
+        sr_norm_max: an argument of a density that is refused; no effect.
+        sr_prob: an argument of a density that is refused; no effect.
+        gfloat_format: the format's name; no effect: the parameters have the format.
         calc_type: float16 or float32.
         out_type: float16 or float32 for the rounded numbers, int8 or int16 for their bits.
 
@@ -131,7 +131,7 @@ def cast_gfloat_to_native(
     Args:
         inputs: int8 or int16, of `cast_native_to_gfloat`; floats are used unchanged.
         params: the parameters of `calc_gfloat_params`.
-        gfloat_format: the format's name; recorded: the parameters say it all.
+        gfloat_format: the format's name; no effect: the parameters have the format.
         calc_type: float16 or float32.
         out_type: float16 or float32.
 

@@ -223,7 +223,7 @@ class PopnnLSTM(_PopnnRNN):
             Outputs `[time, batch, num_units]` and the last state as an `LSTMStateTuple`.
 
         Raises:
-            ValueError: the state is something else.
+            ValueError: the state does not have this form.
         """
         note_arguments("PopnnLSTM", training=training)
         return self._run(inputs, initial_state, None)
@@ -278,7 +278,7 @@ class PopnnDynamicLSTM(PopnnLSTM):
             As `PopnnLSTM`.
 
         Raises:
-            ValueError: the state is something else.
+            ValueError: the state does not have this form.
         """
         note_arguments("PopnnLSTM", training=training)
         return self._run(inputs, initial_state, seq_len)

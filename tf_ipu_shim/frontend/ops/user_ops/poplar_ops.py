@@ -66,7 +66,7 @@ def precompiled_user_op(
         A tensor for each output.
 
     Raises:
-        ValueError: an argument is not valid, or an emulation returns something else.
+        ValueError: an argument is not valid, or an emulation returns tensors of other shapes or dtypes.
         NotFoundError: the library does not exist, or lacks a function.
         InternalError: the library cannot be loaded, is of another API level, or fails.
 

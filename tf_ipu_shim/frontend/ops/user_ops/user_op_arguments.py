@@ -58,7 +58,7 @@ def user_op_call(
         if not 0 <= index < len(inputs):
             raise ValueError(
                 f"inputs_with_gradients has {index}, and the op has {len(inputs)} inputs; expected "
-                "indices below that. Choose such indices."
+                "indices below that. Use indices of inputs."
             )
     return UserOpCall(
         [tf.convert_to_tensor(value) for value in inputs],

@@ -59,7 +59,7 @@ class BasicDecoder(Decoder):
         output_layer: a layer for the cell's outputs, before they are sampled.
 
     Raises:
-        TypeError: the helper or the layer is none.
+        TypeError: the helper is not a `Helper`, or the layer not a `Layer`.
 
     Source: `tensorflow.contrib.seq2seq.BasicDecoder`.
     """

@@ -231,7 +231,7 @@ def embed_sequence(
         initializer: the initializer of the table; by default the variable scope's.
         regularizer: the regularizer of the table.
         trainable: whether it is trained.
-        scope: the scope of the variable `embeddings`; `EmbedSequence` without it.
+        scope: the scope of the variable `embeddings`; `EmbedSequence` by default.
         reuse: whether the table exists already; then its sizes may be omitted.
 
     Returns:

@@ -103,7 +103,7 @@ def absence(path: str) -> str:
     if instead:
         return f"{start}this part of it is not supported. {instead}"
     if places(module).get(name, "").startswith(_TPU):
-        return f"{start}Estimator with it from 2.16 on: install TensorFlow 2.15 (Python 3.10 or 3.11)."
+        return f"{start}has no Estimator from 2.16 on: install TensorFlow 2.15 (Python 3.10 or 3.11)."
     have = sorted({*places(module), *(module_name for module_name in MODULES if "." not in module_name and not module)})
     advice = f"{f'{NAME}.{module}'.strip('.')} has {', '.join(have)}." if have else "Use tf.compat.v1."
     return f"{start}of it only what published scripts for IPUs use is here (tf_ipu_shim/legacy/names/contrib). {advice}"

@@ -83,7 +83,7 @@ def getargspec(function: Callable[..., Any]) -> ArgSpec:
     if spec.kwonlyargs or spec.annotations:
         raise ValueError(
             f"getargspec({getattr(function, '__qualname__', function)!r}): the function has keyword-only arguments or "
-            "annotations. Use inspect.getfullargspec, which can tell them."
+            "annotations. Use inspect.getfullargspec, which returns them."
         )
     return ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
 

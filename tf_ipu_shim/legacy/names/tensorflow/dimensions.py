@@ -16,9 +16,9 @@ def install() -> None:
     """Makes a `Dimension` of a whole float, and lets dimensions be keys of a dictionary."""
     from tf_ipu_shim.tf_private.tensors import tensor_shape
 
-    why = "shapes take whole floats, as those of TensorFlow 1.15 do"
+    why = "shapes accept whole floats, as in TensorFlow 1.15"
     patches.replace(tensor_shape.Dimension, "__init__", _accept_whole_floats, why=why)
-    patches.replace(tensor_shape.Dimension, "__hash__", lambda _: _hash, why="a size is the key of a script's table")
+    patches.replace(tensor_shape.Dimension, "__hash__", lambda _: _hash, why="a dimension can be a key of a dictionary")
 
 
 def _accept_whole_floats(stock: Callable[..., None]) -> Callable[..., None]:

@@ -51,7 +51,9 @@ def install_with_tensorflow() -> None:
     if "tensorflow" in sys.modules:
         install_attributes()
     else:
-        _with_tensorflow.install("names that have moved", why="the runner's script finds them from its first line on")
+        _with_tensorflow.install(
+            "names that have moved", why="scripts of `tf-ipu run` have them from the first line on"
+        )
 
 
 def install_attributes() -> None:

@@ -17,7 +17,7 @@ def install() -> None:
     """
     module = sys.modules.get("tensorflow.python.ops.resource_variable_ops")
     if module is not None:
-        why = "a variable's value from another one's initialiser, which variables of scripts' time had"
+        why = "variables of TensorFlow 1 have it, to initialise another variable"
         patches.replace(module.BaseResourceVariable, "initialized_value", _initialized_value, why)
 
 

@@ -50,7 +50,7 @@ struct Table {
       if (!isInside(indices[i]) && !isPadding(indices[i]))
         throw poplar::application_runtime_error(
             "A lookup failed: index " + std::to_string(i) + " is " + std::to_string(indices[i]) + "; expected at most " +
-            std::to_string(entries - size) + ". Mend the index, or leave the option validateIndices out.");
+            std::to_string(entries - size) + ". Fix the index, or leave the option validateIndices out.");
   }
 
  private:

@@ -15,7 +15,7 @@ class AssumeEqualAcrossReplicas(keras2.public_module().layers.Layer):  # type: i
     Poplar's compiler needs the promise to place control flow that depends on the tensor; nothing here does.
 
     Args:
-        inplace: whether the IPU may reuse the tensor's memory; recorded.
+        inplace: whether the IPU may reuse the tensor's memory; no effect.
         **kwargs: keyword arguments of a Keras layer.
 
     Source: `ipu_tensorflow_addons.keras.layers.AssumeEqualAcrossReplicas`.

@@ -227,7 +227,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         if not count.is_compatible_with(to_sequences.shape[:1]):
             raise ValueError(
                 f"from_sequences and to_sequences must contain an equal number of sequences, and are {shapes}. Pass "
-                "sequences of one number."
+                "equally many sequences to both."
             )
         if not (from_lengths.shape[:1].is_compatible_with(count) and from_lengths.shape == to_lengths.shape):
             raise ValueError(

@@ -26,7 +26,7 @@ class Embedding(IPULayer):
         activity_regularizer: the regularizer of the outputs.
         embeddings_constraint: the constraint of the table.
         mask_zero: whether 0 means padding that later layers leave out.
-        input_length: the length of the sequences; recorded.
+        input_length: the length of the sequences; no effect.
         serialization_factor: the number of parts in which the table is looked up; divides `input_dim`. It divides the
             memory an IPU needs for the lookup, not its values.
         **kwargs: keyword arguments of a Keras layer.

@@ -24,16 +24,16 @@ class AutoPipelineImpl:
 
     Args:
         batch_size: see `IpuConversionParams` for all that are not named here.
-        matmul_amp: the available memory proportion of matrix multiplications; recorded.
-        matmul_partial_type: the partials type of matrix multiplications; recorded.
-        conv_amp: the available memory proportion of convolutions; recorded.
-        conv_partial_type: the partials type of convolutions; recorded.
-        fine_tune_iter: how often Graphcore's tries to do better; recorded.
-        ipu_model: the `ipu_model` setting of Graphcore's profiles; recorded.
+        matmul_amp: the available memory proportion of matrix multiplications; no effect.
+        matmul_partial_type: the partials type of matrix multiplications; no effect.
+        conv_amp: the available memory proportion of convolutions; no effect.
+        conv_partial_type: the partials type of convolutions; no effect.
+        fine_tune_iter: how often Graphcore's tries to do better; no effect.
+        ipu_model: the `ipu_model` setting of Graphcore's profiles; no effect.
         max_ipu_quantity: the most IPUs that are tried.
         min_ipu_quantity: the fewest.
         priority: `"cycle"` for stages of equal arithmetic, `"memory"` for stages of equal memory.
-        profiling_root_dir: the root directory of Graphcore's profiles; recorded.
+        profiling_root_dir: the root directory of Graphcore's profiles; no effect.
         solution_dir: the directory of the written file.
         logger: gets a line for each number of IPUs.
 

@@ -28,6 +28,6 @@ class Converter(abc.ABC):
             signature_def: a `SignatureDef`; it may be changed.
 
         Raises:
-            NotImplementedError: its own converter calls this one.
+            NotImplementedError: a converter does not override this method.
         """
-        raise NotImplementedError("Abstract method: a converter says itself what it does.")
+        raise NotImplementedError("Abstract method: each converter overrides it.")

@@ -23,12 +23,12 @@ class ManualPipelineImpl:
         matmul_partial_type: the partials type of matrix multiplications.
         conv_amp: the available memory proportion of convolutions.
         conv_partial_type: the partials type of convolutions.
-        ipu_model: the `ipu_model` setting of Graphcore's profiles; recorded.
-        profiling_root_dir: the root directory of these profiles; recorded.
+        ipu_model: the `ipu_model` setting of Graphcore's profiles; no effect.
+        profiling_root_dir: the root directory of these profiles; no effect.
         solution_dir: the directory of the written file.
         manual_pipeline_config: for each stage a list of regular expressions.
         device_info: the IPU of each stage.
-        profiling_enable: whether there is a profile; recorded.
+        profiling_enable: whether there is a profile; no effect.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.manual_pipeline.ManualPipelineImpl`.
     """

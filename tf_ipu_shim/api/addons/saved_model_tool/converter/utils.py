@@ -35,7 +35,7 @@ def str_to_dtype(type_name: str) -> int:
         type_name: `"FP16"` or `"FP32"`.
 
     Raises:
-        ValueError: it is another one.
+        ValueError: it is neither of these.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.utils.str_to_dtype`.
 

@@ -69,7 +69,7 @@ class RunConfig:
         """Reads the output of `to_json`.
 
         Raises:
-            ValueError: the file holds something else.
+            ValueError: the file does not hold these options.
         """
         with open(filename, encoding="utf-8") as file:
             values = json.load(file)

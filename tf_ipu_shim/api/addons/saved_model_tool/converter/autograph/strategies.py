@@ -32,8 +32,8 @@ class ManualPipelineStrategy(StrategyBase):
     """
 
     def chop(self, graph: Any, regex_for_stages: Sequence[Sequence[str]]) -> None:
-        """Assigns each node to the first stage with an expression that is found in its name; to the first stage if none
-        has one.
+        """Assigns each node to the first stage with an expression that is found in its name; to stage 0 if none
+        is found.
 
         Args:
             graph: a `TFv1Graph`.
