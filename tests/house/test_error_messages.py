@@ -99,6 +99,7 @@ def test_the_page_of_errors_is_about_errors_that_there_are():
     assert len(phrases) >= 12
     sources = "".join(re.sub(r'"\s*\n\s*f?"', "", path.read_text()) for path in PACKAGE.rglob("*.py"))
     sources += "".join(re.sub(r'",?\s*\n?\s*"', "", path.read_text()) for path in PACKAGE.rglob("*.cc"))
+    sources += "".join(path.read_text() for path in PACKAGE.rglob("*.csv"))  # of hints
     assert [phrase for phrase in phrases if not all(part in sources for part in phrase.split(" ... "))] == []
     for part in page.split("### ")[1:]:
         assert "\nCause:" in part and "\nFix:" in part, part.splitlines()[0]
