@@ -23,6 +23,10 @@ _FLAGS = (
     *("-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-access-control", "-pthread"),
     *("-Wno-invalid-offsetof", "-Wno-attributes", "-Wno-return-type", "-Wno-psabi"),
 )
+_NO_VERTEX = (
+    "popc: {} has no vertex: expected a class derived from poplar::Vertex. Of a template, instantiate it: "
+    "template class Name<float>;"
+)
 # Of IPU compilers: which thread of a tile runs a function.
 _IPU_ATTRIBUTE = re.compile(r'__attribute__\s*\(\(\s*target\s*\(\s*"(?:supervisor|worker)"\s*\)\s*\)\)')
 
@@ -60,21 +64,40 @@ def compile_codelets(arguments: Arguments) -> None:
         for index, source in enumerate(arguments.sources):
             last = index == len(arguments.sources) - 1
             text = _preprocess(compiler, arguments, source)
-            text += _register(text, source, index, index + 1 if last else len(arguments.sources))
-            objects.append(_compile(compiler, arguments, text, pathlib.Path(scratch) / f"codelet{index}.ii"))
+            classes = codelet_reader.find_classes(text)
+            added = registration.write(classes, source, index, index + 1 if last else len(arguments.sources))
+            objects.append(_compile(compiler, arguments, text, added, pathlib.Path(scratch) / f"codelet{index}.ii"))
+            if not classes:
+                print(_NO_VERTEX.format(source), file=sys.stderr)
         _link(compiler, arguments, objects)
 
 
 def _run(command: Sequence[str], arguments: Arguments, stdout: int | None = None) -> str:
     """Runs the compiler and writes its messages unchanged to the error stream."""
+    process = _start(command, arguments, stdout)
+    _check(process)
+    return process.stdout or ""
+
+
+def _start(
+    command: Sequence[str], arguments: Arguments, stdout: int | None = None, stderr: int | None = None
+) -> subprocess.CompletedProcess[str]:
     if arguments.verbose:
         print(shlex.join(command), file=sys.stderr)
-    process = subprocess.run(
-        command, stdout=stdout, text=True, errors="surrogateescape", stdin=subprocess.DEVNULL, env=_environment()
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        text=True,
+        errors="surrogateescape",
+        env=_environment(),
     )
+
+
+def _check(process: subprocess.CompletedProcess[str]) -> None:
     if process.returncode:
         raise CompilerFailed(process.returncode if process.returncode > 0 else 1)
-    return process.stdout or ""
 
 
 def _environment() -> dict[str, str]:
@@ -94,22 +117,18 @@ def _preprocess(compiler: Sequence[str], arguments: Arguments, source: str) -> s
     return _IPU_ATTRIBUTE.sub("", text)
 
 
-def _register(text: str, source: str, index: int, tables: int) -> str:
-    classes = codelet_reader.find_classes(text)
-    if not classes:
-        print(
-            f"popc: {source} has no vertex: expected a class derived from poplar::Vertex. Of a template, instantiate "
-            "it: template class Name<float>;",
-            file=sys.stderr,
-        )
-    return registration.write(classes, source, index, tables)
-
-
-def _compile(compiler: Sequence[str], arguments: Arguments, text: str, path: pathlib.Path) -> str:
-    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+def _compile(compiler: Sequence[str], arguments: Arguments, text: str, added: str, path: pathlib.Path) -> str:
+    """Compiles a source and what registers its vertices; the source's own errors are shown without errors of that."""
     made = str(path.with_suffix(".o"))
     flags = [*_FLAGS, *sources.language_flags(), *arguments.language, *arguments.compiler]
-    _run([*compiler, "-x", "c++-cpp-output", *flags, "-c", str(path), "-o", made], arguments)
+    command = [*compiler, "-x", "c++-cpp-output", *flags, str(path)]
+    path.write_text(text + added, encoding="utf-8", errors="surrogateescape")
+    process = _start([*command, "-c", "-o", made], arguments, stderr=subprocess.PIPE)
+    if process.returncode:
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+        _run([*command, "-fsyntax-only"], arguments)
+    sys.stderr.write(process.stderr)
+    _check(process)
     return made
 
 
