@@ -10,8 +10,16 @@ BIND = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.c_size_t
 )
 ON_VERTEX = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_uint)
 CYCLES = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+
+
+class Context(ctypes.Structure):
+    """As in `poplar/detail/vertex_context.hpp`."""
+
+    _fields_ = [("tile", ctypes.c_uint), ("worker", ctypes.c_uint), ("random", ctypes.c_uint64)]
+
+
+COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Context))
 
 
 class Field(ctypes.Structure):
@@ -97,7 +105,7 @@ class GraphProgram:
             pointers = (ctypes.c_void_p * len(rows))(*(row.ctypes.data for row in rows))
             sizes = (ctypes.c_size_t * len(rows))(*(row.size for row in rows))
             fields[name].bind(address + fields[name].offset, pointers, sizes, len(rows))
-        done = [entry.compute(address, worker) for worker in range(entry.workers)]
+        done = [entry.compute(address, Context(0, worker)) for worker in range(entry.workers)]
         cycles = entry.cycles(address) if entry.cycles else None
         entry.destroy(address)
         return done, cycles

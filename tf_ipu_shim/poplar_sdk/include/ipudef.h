@@ -2,6 +2,7 @@
 #ifndef POPLAR_IPUDEF_H
 #define POPLAR_IPUDEF_H
 
+#include <ipu_builtins.h>
 #include <poplar/VectorTypes.hpp>
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef POPLAR_VERTEX_HPP
 #define POPLAR_VERTEX_HPP
 
+#include <ipu_builtins.h>
 #include <poplar/AvailableVTypes.h>
 #include <poplar/FieldTypes.hpp>
 #include <poplar/HalfFloat.hpp>

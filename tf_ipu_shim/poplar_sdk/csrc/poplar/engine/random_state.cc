@@ -12,7 +12,6 @@ namespace poplar {
 namespace detail {
 
 namespace {
-constexpr std::uint64_t increment = 0x9e3779b97f4a7c15;  // of splitmix64
 constexpr unsigned words_per_worker = 4;
 }  // namespace
 
@@ -27,16 +26,21 @@ void RandomState::set(std::uint64_t state) {
   written_.clear();
 }
 
+std::uint64_t RandomState::state() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return state_;
+}
+
 std::uint64_t RandomState::draw() {
   const std::lock_guard<std::mutex> lock(mutex_);
   written_.clear();
-  return mixBits(state_ += increment);
+  return mixBits(state_ += randomIncrement);
 }
 
 std::vector<std::uint32_t> RandomState::derive(std::uint64_t state, std::size_t count) {
   std::vector<std::uint32_t> words;
   for (std::size_t i = 0; i != count; ++i)
-    words.push_back(static_cast<std::uint32_t>(i < 2 ? state >> (32 * i) : mixBits(state + increment * i)));
+    words.push_back(static_cast<std::uint32_t>(i < 2 ? state >> (32 * i) : mixBits(state + randomIncrement * i)));
   return words;
 }
 
@@ -50,7 +54,7 @@ void RandomState::setWords(const std::uint32_t* words, std::size_t count) {
   written_.assign(words, words + count);
   state_ = count < 2 ? 0 : words[0] | static_cast<std::uint64_t>(words[1]) << 32;
   if (derive(state_, count) == written_) return;
-  for (std::size_t i = 0; i != count; ++i) state_ = mixBits(state_ + increment + words[i]);
+  for (std::size_t i = 0; i != count; ++i) state_ = mixBits(state_ + randomIncrement + words[i]);
 }
 
 }  // namespace detail

@@ -80,13 +80,18 @@ void Runner::run(unsigned program) {
   if (program >= compiled_->programs.size())
     throw poplar_error("Engine::run: the program is " + std::to_string(program) + "; the engine has " +
                        std::to_string(compiled_->programs.size()) + " programs. Pass a lower number.");
+  if (counts_runs) ++run_counts[program];
   const SubnormalNumbers scope;
   compiled_->programs[program]->run(*this);
 }
 
 bool Runner::execute(unsigned compute_set, Replica& replica) {
   auto& vertices = replica.compute_sets[compute_set];
-  if (!vertices) vertices = std::make_unique<Vertices>(*compiled_->compute_sets[compute_set], replica.memory, checks_);
+  if (!vertices) {
+    const auto number = static_cast<std::uint64_t>(&replica - replicas_.data());
+    const std::uint64_t origin = number * compiled_->compute_sets.size() + compute_set;
+    vertices = std::make_unique<Vertices>(*compiled_->compute_sets[compute_set], replica.memory, checks_, origin);
+  }
   return vertices->run();
 }
 

@@ -34,7 +34,8 @@ class Pages {
 // The vertices of a compute set for one replica: their states, bound to the replica's memory.
 class Vertices {
  public:
-  Vertices(const ComputeSetPlan& plan, const Memory& memory, const FloatChecks& checks);
+  // `origin` differs between compute sets and replicas, so that their random numbers do.
+  Vertices(const ComputeSetPlan& plan, const Memory& memory, const FloatChecks& checks, std::uint64_t origin);
   ~Vertices();
   Vertices(const Vertices&) = delete;
   Vertices& operator=(const Vertices&) = delete;
@@ -56,6 +57,7 @@ class Vertices {
   const ComputeSetPlan& plan_;
   const Memory& memory_;
   const FloatChecks& checks_;
+  std::uint64_t origin_, runs_ = 0, random_ = 0;
   Pages states_, scratch_;
   std::chrono::nanoseconds last_{0};
 };
@@ -102,6 +104,8 @@ class Runner {
   void write(const std::string& handle, const char* begin, const char* end);
   void read(const std::string& handle, char* begin, char* end);
 
+  bool counts_runs = true;                       // while execution is profiled
+  std::map<unsigned, std::uint64_t> run_counts;  // of each program, since the profile was reset
   std::ostream* print_stream = &std::cerr;
   std::uint64_t cycles = 0;  // modelled, of the steps that ran; counted where a program reads them
 

@@ -3,6 +3,7 @@
 
 #include <poplar/detail/checks.hpp>
 #include <poplar/detail/kernel.hpp>
+#include <poplar/detail/random_state.hpp>
 
 #include <sys/mman.h>
 
@@ -27,8 +28,8 @@ constexpr std::size_t parallel_bytes = 1 << 16;
 constexpr std::chrono::microseconds parallel_time{100};
 }  // namespace
 
-Vertices::Vertices(const ComputeSetPlan& plan, const Memory& memory, const FloatChecks& checks)
-    : plan_(plan), memory_(memory), checks_(checks), states_(plan.state_bytes), scratch_(plan.scratch_bytes + 64) {
+Vertices::Vertices(const ComputeSetPlan& plan, const Memory& memory, const FloatChecks& checks, std::uint64_t origin)
+    : plan_(plan), memory_(memory), checks_(checks), origin_(origin << 32), states_(plan.state_bytes), scratch_(plan.scratch_bytes + 64) {
   construct();
   bind();
 }
@@ -105,8 +106,10 @@ void Vertices::fail(const VertexPlan& vertex) const {
 bool Vertices::compute(const VertexPlan& vertex) {
   try {
     bool all = true;
-    for (unsigned worker = 0; worker < vertex.type->workers; ++worker)
-      all &= vertex.type->compute(states_.data() + vertex.offset, worker);
+    for (unsigned worker = 0; worker < vertex.type->workers; ++worker) {
+      VertexContext context{vertex.tile, worker, mixBits(random_ + randomIncrement * (vertex.offset + worker))};
+      all &= vertex.type->compute(states_.data() + vertex.offset, context);
+    }
     return all;
   } catch (...) {
     fail(vertex);
@@ -140,6 +143,7 @@ bool Vertices::runPart(std::size_t begin, std::size_t end) {
 
 bool Vertices::run() {
   if (plan_.has_early) readEarly();
+  random_ = mixBits(RandomState::ofProcess().state() ^ mixBits(origin_ + ++runs_));
   const std::size_t count = plan_.vertices.size();
   const auto start = std::chrono::steady_clock::now();
   std::atomic<bool> all{true};

@@ -2,19 +2,14 @@
 #ifndef poplar_detail_random_state_hpp
 #define poplar_detail_random_state_hpp
 
+#include <poplar/detail/vertex_context.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
 
 namespace poplar::detail {
-
-// The output function of the generator "splitmix64": each bit of the result depends on all bits of the value.
-inline std::uint64_t mixBits(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
 
 // The state is one number. Read as words, it begins with that number in two words, and the others follow from them.
 // Words that were written are read unchanged until the next draw.
@@ -23,6 +18,7 @@ class RandomState {
   static RandomState& ofProcess();
 
   void set(std::uint64_t state);
+  std::uint64_t state();
   // The next key for a tensor of random numbers.
   std::uint64_t draw();
   std::vector<std::uint32_t> words(std::size_t count);

@@ -173,11 +173,12 @@ constexpr bool isVertex() {
 }
 
 template <typename V>
-bool computeVertex(void* vertex, [[maybe_unused]] unsigned worker) {
+bool computeVertex(void* vertex, VertexContext& context) {
   V& self = *static_cast<V*>(vertex);
+  runningVertex = &context;
   if constexpr (HasWorkerCompute<V>::value) {
-    if constexpr (std::is_void_v<decltype(self.compute(worker))>) return self.compute(worker), true;
-    else return static_cast<bool>(self.compute(worker));
+    if constexpr (std::is_void_v<decltype(self.compute(0u))>) return self.compute(context.worker), true;
+    else return static_cast<bool>(self.compute(context.worker));
   } else {
     if constexpr (std::is_void_v<decltype(self.compute())>) return self.compute(), true;
     else return static_cast<bool>(self.compute());

@@ -2,13 +2,15 @@
 #ifndef POPLAR_DETAIL_VERTEX_TABLE_HPP
 #define POPLAR_DETAIL_VERTEX_TABLE_HPP
 
+#include <poplar/detail/vertex_context.hpp>
+
 #include <cstddef>
 #include <cstdint>
 
 namespace poplar::detail {
 
 // Rises when one of these structures changes: an engine refuses the tables of another version by name.
-inline constexpr std::uint32_t vertexTableVersion = 1;
+inline constexpr std::uint32_t vertexTableVersion = 2;
 inline constexpr const char* vertexTableFunction = "poplar_vertex_table";
 
 // Value: a plain member, or a Vector of plain ones, set by setInitialValue.
@@ -39,7 +41,7 @@ struct Vertex {
   unsigned workers;                             // how often compute is called: 1, or 6 for a MultiVertex
   void (*construct)(void*);                     // in memory of this size and alignment
   void (*destroy)(void*);                       // releases the fields, too
-  bool (*compute)(void*, unsigned worker);      // may throw
+  bool (*compute)(void*, VertexContext&);       // may throw
   std::uint64_t (*cycles)(const void*);         // getCycleEstimate; null without one
   const Field* fields;
   std::size_t field_count;

@@ -1,0 +1,64 @@
+// Vertices that use the functions that compilers for IPUs have built in.
+#include <ipu_builtins.h>
+#include <ipu_vector_math>
+#include <ipudef.h>
+#include <poplar/Vertex.hpp>
+
+using namespace poplar;
+
+class Draw : public Vertex {
+ public:
+  Output<Vector<float>> uniform, normal;
+  Output<Vector<unsigned>> bits;
+  Output<unsigned> tile;
+  void compute() {
+    *tile = __builtin_ipu_get_tile_id();
+    for (unsigned i = 0; i < uniform.size(); ++i) {
+      uniform[i] = i % 2 ? __builtin_ipu_urand_f32() : static_cast<float>(__builtin_ipu_urand_f16());
+      bits[i] = __builtin_ipu_urand32();
+    }
+    for (unsigned i = 0; i < normal.size(); i += 2) {
+      const float2 pair = __builtin_ipu_f32v2grand();
+      normal[i] = pair[0];
+      normal[i + 1] = pair[1];
+    }
+  }
+};
+
+class DrawByWorkers : public MultiVertex {
+ public:
+  Output<Vector<unsigned>> bits;
+  void compute(unsigned worker) {
+    if (__builtin_ipu_is_worker_mode()) bits[worker] = __builtin_ipu_urand32();
+  }
+};
+
+class Quantise : public Vertex {
+ public:
+  Input<Vector<half, VectorLayout::SPAN, 8>> in;
+  Output<Vector<half, VectorLayout::SPAN, 8>> out;
+  half limit;
+  void compute() {
+    __builtin_assume(in.size() % 4 == 0);
+    const unsigned short mask = 0x3f;
+    const half low = *reinterpret_cast<const half*>(&mask);
+    for (unsigned i = 0; i < in.size(); i += 4) {
+      const half4 values = ipu::clamp(*reinterpret_cast<const half4*>(&in[i]), half2{static_cast<half>(-limit), limit});
+      *reinterpret_cast<half4*>(&out[i]) = ipu::andc(values, half4{low, low, low, low});
+    }
+  }
+};
+
+class Functions : public Vertex {
+ public:
+  Input<Vector<float>> in;
+  Output<Vector<float>> out;
+  void compute() {
+    out[0] = __builtin_ipu_exp(in[0]);
+    out[1] = __builtin_ipu_ln(in[0]);
+    out[2] = __builtin_ipu_max(in[0], in[1]);
+    out[3] = __builtin_ipu_min(in[0], in[1]);
+    out[4] = __builtin_ipu_f16tof32(__builtin_ipu_f32tof16(in[0]));
+    out[5] = ipu::clamp(in[0], float2{-1.0f, 0.25f});
+  }
+};
