@@ -14,6 +14,9 @@ namespace poplar {
 // A loop whose count is not known counts once. Every tensor and vertex of the program must be mapped before.
 Tensor cycleCount(Graph& graph, program::Sequence& program, unsigned tile, SyncType sync,
                   const DebugContext& context = {});
+inline Tensor cycleCount(Graph& graph, program::Sequence& program, unsigned tile, const DebugContext& context = {}) {
+  return cycleCount(graph, program, tile, SyncType::INTERNAL, context);
+}
 
 // The same words: the modelled cycles of all steps that ran before this point since the engine was made, in every loop.
 Tensor cycleStamp(Graph& graph, program::Sequence& program, unsigned tile, SyncType sync,

@@ -69,7 +69,9 @@ class DebugContext {
   DebugContext(const DebugNameAndId& parent, std::string name = "",
                SourceLocation location = SourceLocation::Current())
       : name_(parent, name), location_(std::move(location)) {}
-  DebugContext(const DebugContext& parent, StringRef name)
+  // Only for a DebugContext itself: for {std::string, "name"} the parent is a DebugNameAndId.
+  template <class Parent, std::enable_if_t<std::is_same_v<Parent, DebugContext>, int> = 0>
+  DebugContext(const Parent& parent, StringRef name)
       : name_(parent.name_, name), location_(parent.location_) {}
 
   std::string getPathName() const { return name_.getPathName(); }

@@ -21,7 +21,8 @@ class Device {
   Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
 
-  static Device createCPUDevice(const OptionFlags& options = {});
+  static Device createCPUDevice(unsigned numIPUs = 1) { return createCPUDevice(numIPUs, {}); }
+  static Device createCPUDevice(const OptionFlags& options) { return createCPUDevice(1, options); }
 
   unsigned getId() const { return id_; }
   const Target& getTarget() const { return target_; }
@@ -34,6 +35,8 @@ class Device {
   Device createVirtualDevice(unsigned tilesPerIPU);
 
  private:
+  static Device createCPUDevice(unsigned numIPUs, const OptionFlags& options);
+
   unsigned id_ = 0;
   Target target_;
   mutable bool attached_ = false;

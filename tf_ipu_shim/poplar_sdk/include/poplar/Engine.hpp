@@ -7,6 +7,7 @@
 #include <poplar/Executable.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/OptionFlags.hpp>
+#include <poplar/ProfileValue.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/StreamCallback.hpp>
 
@@ -62,16 +63,31 @@ class Engine {
 
   void writeTensor(StringRef handle, const void* begin, const void* end);
   void writeTensor(StringRef handle, const void* begin);
+  template <class T>
+  void writeTensor(StringRef handle, ArrayRef<T> values) {
+    writeTensor(handle, values.data(), values.data() + values.size());
+  }
   void readTensor(StringRef handle, void* begin, void* end);
   void readTensor(StringRef handle, void* begin);
 
   void setPrintStream(std::ostream& out);
   void setPrintTensorStream(std::ostream& out) { setPrintStream(out); }
+  // Runs count in the execution profile unless it is disabled.
+  void enableExecutionProfiling();
+  void disableExecutionProfiling();
+  void resetExecutionProfile();
+  // Variables and bytes of each tile, the modelled steps of each program that ran, and both. Their keys are our own.
+  ProfileValue getGraphProfile() const;
+  ProfileValue getExecutionProfile() const;
+  ProfileValue getProfile() const;
   void printProfileSummary(std::ostream& out, const OptionFlags& options = {}) const;
 
   detail::Runner& runner() { return *runner_; }
 
  private:
+  // The runner; after a move from this engine, an error that names the function.
+  detail::Runner& ready(const char* function) const;
+
   std::unique_ptr<detail::Runner> runner_;
 };
 

@@ -22,7 +22,10 @@ class Executable {
 
   // Not supported: throws poplar_error. Compile the program again in the process that runs it.
   void serialize(std::ostream& out) const;
-  static Executable deserialize(std::istream& in);
+  static Executable deserialize(std::istream& in, bool checkPackageHash = true);
+  static Executable deserialize(std::unique_ptr<std::istream> in, bool checkPackageHash = true) {
+    return deserialize(*in, checkPackageHash);
+  }
 
   const std::shared_ptr<const detail::Compiled>& compiled() const { return compiled_; }
 

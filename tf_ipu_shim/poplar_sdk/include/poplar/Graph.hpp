@@ -11,6 +11,7 @@
 #include <poplar/OptionFlags.hpp>
 #include <poplar/PerfEstimateFunc.hpp>
 #include <poplar/Program.hpp>
+#include <poplar/SerializationFormat.hpp>
 #include <poplar/StringRef.hpp>
 #include <poplar/Target.hpp>
 #include <poplar/Tensor.hpp>
@@ -33,6 +34,7 @@
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -77,6 +79,8 @@ class Graph {
 
   // Loads codelets from a .gp file, or compiles them from source with popc; false if they were there before.
   bool addCodelets(StringRef source, CodeletFileType type = CodeletFileType::Auto, StringRef compileFlags = "",
+                   StringRef targetName = "");
+  bool addCodelets(StringRef source, CodeletFileType type, StringRef compileFlags, std::ostream& compileOutput,
                    StringRef targetName = "");
   bool addCodelets(ArrayRef<std::string> sources, StringRef compileFlags = "", StringRef targetName = "");
   void addCodelets(std::istream& source, StringRef compileFlags = "",
@@ -215,18 +219,20 @@ class Graph {
 
   Function addFunction(const program::Program& program);
   // An argument of a function of the host: the type and number of its elements.
-  struct HostFunctionArgument {
-    HostFunctionArgument(const Type& elementType, std::size_t numElements)
-        : elementType(elementType), numElements(numElements) {}
-    Type elementType;
-    std::size_t numElements;
-  };
+  using HostFunctionArgument = std::tuple<Type, std::size_t>;
   // A function that Engine::connectHostFunction gives its callback.
   HostFunction addHostFunction(StringRef handle, ArrayRef<HostFunctionArgument> inputs,
                                ArrayRef<HostFunctionArgument> outputs);
 
-  // Writes the vertices and variables of the compute sets that programs run, in the DOT language of Graphviz.
-  void outputComputeGraph(std::ostream& out, ArrayRef<program::Program> programs) const;
+  // Writes the vertices and variables of the compute sets that programs run, in the DOT language of Graphviz; without
+  // programs, of all compute sets.
+  void outputComputeGraph(std::ostream& out, ArrayRef<program::Program> programs = {}) const;
+  void outputVertexGraph(std::ostream& out, ArrayRef<program::Program> programs = {}) const {
+    outputComputeGraph(out, programs);
+  }
+
+  // Writes the target, variables, compute sets and vertices as JSON; the binary format is refused.
+  void serialize(std::ostream& out, SerializationFormat format) const;
 
   detail::GraphState& state() const { return *state_; }
   std::shared_ptr<detail::GraphState> sharedState() const { return state_; }

@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,19 @@ struct PrintTensorFmt {
   char separator = ' ';
   char openBracket = '[';
   char closeBracket = ']';
+
+  PrintTensorFmt() = default;
+  explicit PrintTensorFmt(unsigned summariseThreshold, unsigned edgeItems = 3, unsigned maxLineWidth = 75,
+                          unsigned digits = 8, FloatFormat floatFormat = FloatFormat::AUTO, char separator = ' ',
+                          char openBracket = '[', char closeBracket = ']')
+      : summariseThreshold(summariseThreshold),
+        edgeItems(edgeItems),
+        maxLineWidth(maxLineWidth),
+        digits(digits),
+        floatFormat(floatFormat),
+        separator(separator),
+        openBracket(openBracket),
+        closeBracket(closeBracket) {}
 };
 
 namespace detail {
@@ -158,13 +172,20 @@ class ErrorProgram : public Program {
 class Abort : public Program {
  public:
   explicit Abort(const DebugContext& context = {});
-  explicit Abort(StringRef message, const DebugContext& context = {});
+  // Text as the only argument is the message, not the name of the step.
+  explicit Abort(const char* message) : Abort(StringRef(message), {}) {}
+  explicit Abort(const std::string& message) : Abort(StringRef(message), {}) {}
+  Abort(StringRef message, const DebugContext& context);
 };
 
 class AbortOnCondition : public Program {
  public:
   AbortOnCondition(Tensor predicate, const DebugContext& context = {});
-  AbortOnCondition(Tensor predicate, StringRef message, const DebugContext& context = {});
+  AbortOnCondition(Tensor predicate, const char* message)
+      : AbortOnCondition(std::move(predicate), StringRef(message), {}) {}
+  AbortOnCondition(Tensor predicate, const std::string& message)
+      : AbortOnCondition(std::move(predicate), StringRef(message), {}) {}
+  AbortOnCondition(Tensor predicate, StringRef message, const DebugContext& context);
 };
 
 // Names a program in profiles.

@@ -91,6 +91,7 @@ class Tensor {
   std::string shapeToString() const;
   // The names of the variables that the tensor has elements of.
   std::string getDebugStr() const;
+  void dump() const { output(std::cout) << std::endl; }
   void dumpRegions(std::ostream& out = std::cout) const;
   std::ostream& output(std::ostream& out) const;
   bool operator==(const Tensor& other) const;

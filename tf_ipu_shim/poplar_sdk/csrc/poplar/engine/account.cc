@@ -259,6 +259,8 @@ void countVariables(const GraphState& graph, Account& account) {
     if (vertex.tile) account.tile_bytes[*vertex.tile] += stateBytes(vertex);
 }
 
+}  // namespace
+
 const char* textOf(AccountStep::Kind kind) {
   switch (kind) {
     case AccountStep::Kind::ComputeSet: return "OnTileExecute";
@@ -269,8 +271,6 @@ const char* textOf(AccountStep::Kind kind) {
   }
   return "?";
 }
-
-}  // namespace
 
 Account describe(const Graph& graph, ArrayRef<program::Program> programs) { return describe(graph.state(), programs); }
 

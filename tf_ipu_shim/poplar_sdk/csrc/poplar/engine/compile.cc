@@ -381,7 +381,7 @@ class Compiler {
                              const std::vector<Graph::HostFunctionArgument>& expected) {
     bool same = tensors.size() == expected.size();
     for (std::size_t i = 0; same && i < tensors.size(); ++i)
-      same = tensors[i].elementType() == expected[i].elementType && tensors[i].numElements() == expected[i].numElements;
+      same = expected[i] == std::make_tuple(tensors[i].elementType(), tensors[i].numElements());
     if (!same)
       throw control_program_error("Call: the " + std::string(what) + " of host function '" + handle +
                                   "' differ in number, type or size from those of addHostFunction. Pass such tensors.");

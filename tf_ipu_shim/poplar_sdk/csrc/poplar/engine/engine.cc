@@ -3,7 +3,6 @@
 #include "poplar/target/option_tables.hpp"
 
 #include <poplar/Engine.hpp>
-#include <poplar/detail/account.hpp>
 
 #include <cstdlib>
 
@@ -16,7 +15,7 @@ void Executable::serialize(std::ostream&) const {
                      "process that runs it.");
 }
 
-Executable Executable::deserialize(std::istream&) {
+Executable Executable::deserialize(std::istream&, bool) {
   throw poplar_error("Executable::deserialize: executables of an IPU cannot run here. Compile the program in the process "
                      "that runs it.");
 }
@@ -33,11 +32,6 @@ OptionFlags overridden(OptionFlags options, const char* variable) {
     throw parse_error(std::string(variable) + ": " + error.what());
   }
   return options;
-}
-
-Runner& ready(const std::unique_ptr<Runner>& runner, const char* function) {
-  if (runner) return *runner;
-  throw poplar_error(std::string(function) + ": the engine was moved from. Use the engine that it was moved to.");
 }
 
 }  // namespace
@@ -66,8 +60,13 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
+Runner& Engine::ready(const char* function) const {
+  if (runner_) return *runner_;
+  throw poplar_error(std::string(function) + ": the engine was moved from. Use the engine that it was moved to.");
+}
+
 void Engine::prepare(const Device& device) {
-  const Runner& runner = ready(runner_, "Engine::load");
+  const Runner& runner = ready("Engine::load");
   const Target& built = runner.compiled().graph->target;
   const Target& target = device.getTarget();
   if (target.getNumIPUs() != built.getNumIPUs() || target.getTilesPerIPU() != built.getTilesPerIPU())
@@ -78,24 +77,24 @@ void Engine::prepare(const Device& device) {
   runner.seed();
 }
 void Engine::load(const Device& device) { prepare(device); }
-void Engine::run(unsigned program, const std::string&) { ready(runner_, "Engine::run").run(program); }
+void Engine::run(unsigned program, const std::string&) { ready("Engine::run").run(program); }
 void Engine::loadAndRun(const Device& device, unsigned program) {
   load(device);
   run(program);
 }
 
 void Engine::connectStream(StringRef handle, void* begin, void* end) {
-  ready(runner_, "Engine::connectStream").connect(handle, static_cast<char*>(begin), static_cast<char*>(end), false);
+  ready("Engine::connectStream").connect(handle, static_cast<char*>(begin), static_cast<char*>(end), false);
 }
 void Engine::connectStream(StringRef handle, void* data) {
-  ready(runner_, "Engine::connectStream").connect(handle, static_cast<char*>(data), nullptr, true);
+  ready("Engine::connectStream").connect(handle, static_cast<char*>(data), nullptr, true);
 }
 void Engine::connectStreamToCallback(StringRef handle, unsigned replica, StreamCallbackHandle callback) {
-  ready(runner_, "Engine::connectStreamToCallback").connect(handle, replica, std::move(callback));
+  ready("Engine::connectStreamToCallback").connect(handle, replica, std::move(callback));
 }
 
 void Engine::connectHostFunction(StringRef handle, unsigned replica, HostCallbackHandle callback) {
-  ready(runner_, "Engine::connectHostFunction").connectHostFunction(handle, replica, std::move(callback));
+  ready("Engine::connectHostFunction").connectHostFunction(handle, replica, std::move(callback));
 }
 
 namespace {
@@ -112,29 +111,23 @@ std::pair<char*, std::size_t> remoteRow(Runner& runner, StringRef handle, int re
 }  // namespace
 
 void Engine::copyToRemoteBuffer(const void* data, StringRef handle, int repeat, unsigned replica) {
-  const auto [row, bytes] = remoteRow(ready(runner_, "Engine::copyToRemoteBuffer"), handle, repeat, replica);
+  const auto [row, bytes] = remoteRow(ready("Engine::copyToRemoteBuffer"), handle, repeat, replica);
   std::copy_n(static_cast<const char*>(data), bytes, row);
 }
 void Engine::copyFromRemoteBuffer(StringRef handle, void* data, int repeat, unsigned replica) {
-  const auto [row, bytes] = remoteRow(ready(runner_, "Engine::copyFromRemoteBuffer"), handle, repeat, replica);
+  const auto [row, bytes] = remoteRow(ready("Engine::copyFromRemoteBuffer"), handle, repeat, replica);
   std::copy_n(row, bytes, static_cast<char*>(data));
 }
 
 void Engine::writeTensor(StringRef handle, const void* begin, const void* end) {
-  ready(runner_, "Engine::writeTensor").write(handle, static_cast<const char*>(begin), static_cast<const char*>(end));
+  ready("Engine::writeTensor").write(handle, static_cast<const char*>(begin), static_cast<const char*>(end));
 }
 void Engine::writeTensor(StringRef handle, const void* begin) { writeTensor(handle, begin, nullptr); }
 void Engine::readTensor(StringRef handle, void* begin, void* end) {
-  ready(runner_, "Engine::readTensor").read(handle, static_cast<char*>(begin), static_cast<char*>(end));
+  ready("Engine::readTensor").read(handle, static_cast<char*>(begin), static_cast<char*>(end));
 }
 void Engine::readTensor(StringRef handle, void* begin) { readTensor(handle, begin, nullptr); }
 
-void Engine::setPrintStream(std::ostream& out) { ready(runner_, "Engine::setPrintStream").print_stream = &out; }
-
-void Engine::printProfileSummary(std::ostream& out, const OptionFlags& options) const {
-  const Compiled& compiled = ready(runner_, "Engine::printProfileSummary").compiled();
-  checkOptions("Engine::printProfileSummary", options, summary_options);
-  printSummary(out, describe(*compiled.graph, compiled.sources), isSet(options, "showExecutionSteps"));
-}
+void Engine::setPrintStream(std::ostream& out) { ready("Engine::setPrintStream").print_stream = &out; }
 
 }  // namespace poplar

@@ -112,12 +112,12 @@ std::pair<int, std::string> runCommand(std::vector<std::string> words) {
 }
 
 void compile(const std::string& source, const std::string& shown, const std::string& flags, const std::string& to,
-             std::ostream* output) {
+             std::ostream& output) {
   std::vector<std::string> words{popcCommand(), source, "-o", to};
   std::istringstream in(flags);
   for (std::string flag; in >> flag;) words.push_back(flag);
   const auto [status, text] = runCommand(words);
-  if (output) *output << text;
+  output << text;
   if (status == 127)
     throw graph_program_compilation_error("addCodelets: the command popc was not found, so '" + shown +
                                           "' cannot be compiled. Run the program in the environment of "
@@ -193,7 +193,13 @@ const Vertex* findVertexType(const GraphState& graph, const std::string& name) {
 
 using namespace detail;
 
-bool Graph::addCodelets(StringRef source, CodeletFileType type, StringRef compileFlags, StringRef) {
+bool Graph::addCodelets(StringRef source, CodeletFileType type, StringRef compileFlags, StringRef targetName) {
+  std::ostringstream ignored;
+  return addCodelets(source, type, compileFlags, ignored, targetName);
+}
+
+bool Graph::addCodelets(StringRef source, CodeletFileType type, StringRef compileFlags, std::ostream& compileOutput,
+                        StringRef) {
   const std::string path = realPath(source);
   auto& known = state_->sources;
   if (std::find(known.begin(), known.end(), path) != known.end()) return false;
@@ -211,7 +217,7 @@ bool Graph::addCodelets(StringRef source, CodeletFileType type, StringRef compil
     addTable(*state_, path, load(path));
   } else {
     const ScratchDirectory scratch;
-    compile(path, path, compileFlags, scratch.output(), nullptr);
+    compile(path, path, compileFlags, scratch.output(), compileOutput);
     addTable(*state_, path, load(scratch.output()));
   }
   known.push_back(path);
@@ -238,7 +244,7 @@ void Graph::addCodelets(std::istream& source, StringRef compileFlags, std::ostre
     std::ofstream file(scratch.source());
     file << source.rdbuf();
   }
-  compile(scratch.source(), "source from memory", compileFlags, scratch.output(), &compileOutput);
+  compile(scratch.source(), "source from memory", compileFlags, scratch.output(), compileOutput);
   addTable(*state_, scratch.output(), load(scratch.output()));
 }
 

@@ -23,6 +23,10 @@ class ComputeSets {
     name_ = program.node().name;
     std::visit([this](const auto& step) { visit(step); }, program.node().step);
   }
+  void findAll() {
+    for (std::size_t number = 0; number < graph_.compute_sets.size(); ++number)
+      visit(ExecuteStep{static_cast<unsigned>(number), std::nullopt});
+  }
   const std::set<unsigned>& found() const { return found_; }
   const std::vector<std::pair<std::string, const KernelStep*>>& kernels() const { return kernels_; }
 
@@ -144,6 +148,7 @@ class Drawing {
 
 void Graph::outputComputeGraph(std::ostream& out, ArrayRef<program::Program> programs) const {
   detail::ComputeSets sets(*state_);
+  if (programs.empty()) sets.findAll();
   for (const auto& program : programs) sets.find(program);
   out << "digraph compute_graph {\n";
   detail::Drawing drawing(*state_, out);

@@ -125,9 +125,10 @@ std::size_t Target::hash() const {
   return std::hash<std::string>()(figures_.arch + figures_.system) * 31 + figures_.ipus * 4099 + figures_.tiles_per_ipu;
 }
 
-Device Device::createCPUDevice(const OptionFlags& options) {
+Device Device::createCPUDevice(unsigned numIPUs, const OptionFlags& options) {
   detail::checkOptions("Device::createCPUDevice", options, detail::target_options);
-  return Device(0, Target::createCPUTarget());
+  if (numIPUs == 0) throw poplar_error("Device::createCPUDevice: the number of IPUs is 0; expected 1 or more.");
+  return Device(0, Target::createCPUTarget().createVirtualTarget(numIPUs, 1));
 }
 
 bool Device::attach() const { return attached_ = true; }

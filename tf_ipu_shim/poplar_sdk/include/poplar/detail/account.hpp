@@ -43,6 +43,8 @@ struct Account {
 // Every tensor and vertex must be mapped: call it after compileGraph.
 Account describe(const Graph& graph, ArrayRef<program::Program> programs);
 Account describe(const GraphState& graph, ArrayRef<program::Program> programs);
+// As profiles name a kind of step: "OnTileExecute".
+const char* textOf(AccountStep::Kind kind);
 void printSummary(std::ostream& out, const Account& account, bool steps);
 
 }  // namespace poplar::detail
