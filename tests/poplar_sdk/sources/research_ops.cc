@@ -1,0 +1,322 @@
+// Custom ops of the kinds that researchers write.
+#include <poplar/Graph.hpp>
+#include <poplar/Program.hpp>
+#include <poplar/Tensor.hpp>
+#include <popops/Cast.hpp>
+#include <popops/DynamicSlice.hpp>
+#include <popops/ElementWise.hpp>
+#include <popops/Loop.hpp>
+#include <popops/Reduce.hpp>
+#include <popops/ScaledAdd.hpp>
+#include <popops/TopK.hpp>
+#include <popops/Zero.hpp>
+#include <poputil/TileMapping.hpp>
+#include <poputil/Util.hpp>
+#include <poputil/VertexTemplates.hpp>
+#include <poputil/exceptions.hpp>
+
+#include <cmath>
+#include <sstream>
+
+using namespace poplar;
+using namespace poplar::program;
+namespace pe = popops::expr;
+
+extern "C" {
+int32_t custom_op_api_level = 5;
+}
+
+#define METADATA(name)                                                                                      \
+  extern "C" void name##_metadata(std::vector<std::int64_t>& allocating_indices,                            \
+                                  std::vector<std::int64_t>& replica_identical_output_indices,              \
+                                  std::map<std::int64_t, std::int64_t>& input_to_output_tensor_aliasing,    \
+                                  bool& is_elementwise, bool& is_stateless, bool& is_hashable, std::uint32_t num_inputs)
+#define BUILD(name)                                                                                              \
+  extern "C" Program name(Graph& graph, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,         \
+                          const std::string& attributes, const std::string& debugPrefix)
+#define GRADIENT(name)                                                                                              \
+  extern "C" Program name##_grad(Graph& graph, int input_grad_index, const std::vector<Tensor>& gradients,          \
+                                 const std::vector<Tensor>& inputs, const std::vector<Tensor>& results,             \
+                                 std::vector<Tensor>& outputs, const std::string& attributes, const std::string& debugPrefix)
+
+METADATA(Stencil) {
+  is_stateless = true;
+  is_hashable = true;
+}
+BUILD(Stencil) {
+  const unsigned iterations = std::stoul(attributes), bands = 4;
+  const auto height = inputs[0].dim(0), width = inputs[0].dim(1), rows = (height + bands - 1) / bands;
+  const Type type = inputs[0].elementType();
+  const Tensor a = graph.addVariable(type, {height, width}, {debugPrefix, "a"}), b = graph.clone(a, {debugPrefix, "b"});
+  const Tensor zeros = graph.addConstant(type, {width}, 0.0f, {debugPrefix, "zeros"});
+  graph.setTileMapping(zeros, 0);
+  const auto step = [&](const Tensor& from, const Tensor& to, const std::string& name) {
+    ComputeSet set = graph.addComputeSet({debugPrefix, name});
+    for (unsigned band = 0; band * rows < height; ++band) {
+      const auto first = band * rows, end = std::min(first + rows, height);
+      graph.setTileMapping(from.slice(first, end), band);
+      graph.setTileMapping(to.slice(first, end, 0), band);
+      auto vertex = graph.addVertex(set, poputil::templateVertex("Jacobi", type),
+                                    {{"in", from.slice(first, end)},
+                                     {"out", to.slice(first, end)},
+                                     {"above", first == 0 ? zeros : from[first - 1]},
+                                     {"below", end == height ? zeros : from[end]}});
+      graph.setInitialValue(vertex["width"], width);
+      graph.setTileMapping(vertex, band);
+    }
+    return Execute(set, {debugPrefix, name});
+  };
+  Sequence program({Copy(inputs[0], a)}, {debugPrefix, "stencil"});
+  program.add(Repeat(iterations / 2, Sequence(step(a, b, "even"), step(b, a, "odd"))));
+  if (iterations % 2) program.add(Sequence(step(a, b, "last"), Copy(b, a)));
+  outputs.push_back(a);
+  return program;
+}
+
+BUILD(Scan) {
+  const unsigned parts = 7;
+  const std::size_t size = inputs[0].numElements();
+  const Tensor totals = graph.addVariable(FLOAT, {parts}, VariableMappingMethod::LINEAR, {debugPrefix, "totals"});
+  const Tensor y = graph.addVariable(FLOAT, {size}, {debugPrefix, "y"}), x = inputs[0].flatten();
+  ComputeSet local = graph.addComputeSet({debugPrefix, "local"}), offsets = graph.addComputeSet({debugPrefix, "offsets"});
+  for (unsigned part = 0; part < parts; ++part) {
+    const Interval range(size * part / parts, size * (part + 1) / parts);
+    graph.setTileMapping(y.slice(range), part);
+    VertexRef scan = graph.addVertex(local, "LocalScan");
+    graph.connect(scan["in"], x.slice(range));
+    graph.connect(scan["out"], y.slice(range));
+    graph.connect(scan["total"], totals[part]);
+    graph.setTileMapping(scan, part);
+    VertexRef add = graph.addVertex(offsets, "AddTotals", {{"data", y.slice(range)}, {"totals", totals}});
+    graph.setInitialValue(add["index"], part);
+    graph.setTileMapping(add, part);
+  }
+  outputs.push_back(y.reshape(inputs[0].shape()));
+  return Sequence{Execute(local), Execute(offsets)};
+}
+GRADIENT(Scan) {  // the scan of the reversed gradient, reversed
+  Sequence program;
+  std::vector<Tensor> reversed;
+  program.add(Scan(graph, {gradients[0].flatten().reverse(0)}, reversed, attributes, debugPrefix));
+  outputs.push_back(reversed[0].reverse(0).reshape(inputs[0].shape()));
+  return program;
+}
+
+BUILD(Histogram) {
+  const unsigned bins = std::stoul(attributes), workers = graph.getTarget().getNumWorkerContexts();
+  const auto mapping = graph.getTileMapping(inputs[0]);
+  std::vector<Tensor> parts;
+  ComputeSet set = graph.addComputeSet({debugPrefix, "count"});
+  for (unsigned tile = 0; tile < mapping.size(); ++tile) {
+    if (mapping[tile].empty()) continue;
+    const Tensor mine = concat(inputs[0].flatten().slices(mapping[tile]));
+    const Tensor counts = graph.addVariable(UNSIGNED_INT, {workers, bins}, {debugPrefix, "counts"});
+    graph.setTileMapping(counts, tile);
+    auto vertex = graph.addVertex(set, "Histogram", {{"data", mine}, {"counts", counts.flatten()}});
+    graph.setInitialValue(vertex["size"], mine.numElements());
+    graph.setInitialValue(vertex["bins"], bins);
+    graph.setTileMapping(vertex, tile);
+    parts.push_back(counts);
+  }
+  Sequence program{Execute(set)};
+  const Tensor counts = popops::cast(graph, concat(parts), INT, program, {debugPrefix, "cast"});
+  outputs = {popops::reduce(graph, counts, {0}, popops::Operation::ADD, program, {debugPrefix, "reduce"})};
+  return program;
+}
+
+BUILD(Sort) {
+  const Tensor x = graph.addVariable(inputs[0].elementType(), inputs[0].shape(), {debugPrefix, "sorted"});
+  poputil::mapTensorLinearly(graph, x, 1, 2);
+  Sequence phases;
+  for (unsigned phase = 0; phase < 2; ++phase) {
+    ComputeSet set = graph.addComputeSet(debugPrefix + "/phase" + std::to_string(phase));
+    for (unsigned i = phase; i + 1 < x.numElements(); i += 2) {
+      VertexRef vertex = graph.addVertex(set, poputil::templateVertex("CompareSwap", x.elementType()));
+      graph.connect(vertex["low"], x[i]);
+      graph.connect(vertex["high"], x[i + 1]);
+      graph.setTileMapping(vertex, i % graph.getTarget().getNumTiles());
+    }
+    phases.add(Execute(set));
+  }
+  outputs.push_back(x);
+  return Sequence(Copy(inputs[0], x), Repeat((x.numElements() + 1) / 2, phases));
+}
+
+BUILD(Gelu) {
+  const Type type = inputs[0].elementType();
+  std::vector<float> values(65);
+  for (int i = 0; i < 65; ++i) {
+    const float x = -4 + i / 8.0f;
+    values[i] = 0.5f * x * (1 + std::erf(x / std::sqrt(2.0f)));
+  }
+  const Tensor table = graph.addConstant(type, {65}, ArrayRef<float>(values), {debugPrefix, "table"});
+  graph.setTileMapping(table, 0);
+  const Tensor y = graph.clone(inputs[0], {debugPrefix, "y"});
+  ComputeSet set = graph.addComputeSet({debugPrefix, "look_up"});
+  const auto mapping = graph.getTileMapping(inputs[0]);
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    for (const auto& regions : poputil::splitRegionsBetweenWorkers(graph.getTarget(), mapping[tile], 8))
+      for (const auto& region : regions) {
+        VertexRef vertex = graph.addVertex(
+            set, poputil::templateVertex("LookUp", type, 65),
+            {{"table", table}, {"x", inputs[0].flatten().slice(region)}, {"y", y.flatten().slice(region)}});
+        graph.setInitialValue(vertex["low"], -4.0f);
+        graph.setInitialValue(vertex["scale"], 8.0f);
+        graph.setTileMapping(vertex, tile);
+      }
+  outputs.push_back(y);
+  return Execute(set);
+}
+
+BUILD(Ragged) {
+  std::vector<Interval> intervals;
+  std::istringstream lengths(attributes);
+  for (std::size_t at = 0, length; lengths >> length; at += length) intervals.emplace_back(at, at + length);
+  const std::vector<Tensor> rows = inputs[0].slices(intervals);
+  const Tensor sums = graph.addVariable(FLOAT, {rows.size()}, {debugPrefix, "sums"});
+  graph.setTileMapping(sums, 1);
+  ComputeSet set = graph.addComputeSet({debugPrefix, "ragged"});
+  VertexRef vertex = graph.addVertex(set, "RaggedSum");
+  graph.connect(vertex["rows"], rows);
+  graph.connect(vertex["sums"], sums);
+  graph.setTileMapping(vertex, 1);
+  outputs.push_back(sums);
+  return Execute(set);
+}
+
+BUILD(Polar) {
+  Sequence program({}, {debugPrefix});
+  const Tensor radius = popops::map(graph, pe::Sqrt(pe::Add(pe::Square(pe::_1), pe::Square(pe::_2))),
+                                    {inputs[0], inputs[1]}, program, {debugPrefix, "radius"});
+  const Tensor angle = popops::map(graph, pe::BinaryOpType::ATAN2, inputs[1], inputs[0], program, {debugPrefix, "angle"});
+  outputs = {radius, angle};
+  return program;
+}
+GRADIENT(Polar) {
+  Sequence program;
+  const std::vector<Tensor> operands{gradients[0], inputs[0], results[0], gradients[1], inputs[1]};
+  outputs.push_back(popops::map(graph, pe::_1 * pe::_2 / pe::_3 - pe::_4 * pe::_5 / pe::Square(pe::_3), operands, program,
+                                {debugPrefix, "dx"}));
+  outputs.push_back(popops::map(graph, pe::_1 * pe::_5 / pe::_3 + pe::_4 * pe::_2 / (pe::_3 * pe::_3), operands, program,
+                                {debugPrefix, "dy"}));
+  return program;
+}
+
+METADATA(Update) { input_to_output_tensor_aliasing = {{0, 0}}; }
+BUILD(Update) {
+  Sequence program;
+  popops::scaledAddTo(graph, inputs[0], inputs[1], 0.5f, program, {debugPrefix, "axpy"});
+  popops::mapInPlace(graph, pe::_1 + pe::Const(1.0f), {inputs[0]}, program, debugPrefix);
+  outputs.push_back(inputs[0]);
+  return program;
+}
+
+BUILD(Fma) {
+  const Tensor c = graph.clone(inputs[2], {debugPrefix, "c"});
+  poputil::mapTensorLinearly(graph, c, 1, 4);
+  const Tensor a = graph.clone(c), b = graph.clone(c);
+  ComputeSet set = graph.addComputeSet({debugPrefix, "fma"});
+  const auto mapping = graph.getTileMapping(c);
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    for (const auto& parts : graph.getSortedContiguousRegions(c.flatten(), mapping[tile])) {
+      const auto part = [&](const Tensor& tensor) { return concat(tensor.flatten().slices(parts)); };
+      graph.setTileMapping(graph.addVertex(set, "Fma4", {{"a", part(a)}, {"b", part(b)}, {"c", part(c)}}), tile);
+    }
+  outputs.push_back(c);
+  const Tensor from = concat(inputs[0].flatten(), inputs[1].flatten());
+  return Sequence{Copy(inputs[2], c), Copy(from, concat(a.flatten(), b.flatten())), Execute(set)};
+}
+
+BUILD(Newton) {
+  const Tensor squares = inputs[0].flatten();
+  const Tensor roots = graph.addVariable(FLOAT, squares.shape(), VariableMappingMethod::LINEAR, {debugPrefix, "roots"});
+  const Tensor steps = graph.addVariable(INT, {}, {debugPrefix, "steps"}), one = graph.addConstant(INT, {}, 1);
+  graph.setTileMapping(steps, 0);
+  graph.setTileMapping(one, 0);
+  ComputeSet set = graph.addComputeSet({debugPrefix, "newton"});
+  std::vector<Tensor> flags;
+  const auto mapping = graph.getTileMapping(roots);
+  for (unsigned tile = 0; tile < mapping.size(); ++tile)
+    for (const auto& part : mapping[tile]) {
+      flags.push_back(graph.addVariable(BOOL, {1}, {debugPrefix, "moved"}));
+      graph.setTileMapping(flags.back(), tile);
+      VertexRef vertex = graph.addVertex(
+          set, "NewtonStep",
+          {{"squares", squares.slice(part)}, {"roots", roots.slice(part)}, {"moved", flags.back()[0]}});
+      graph.setInitialValue(vertex["tolerance"], 1e-6f);
+      graph.setTileMapping(vertex, tile);
+    }
+  Sequence program{Copy(squares, roots)}, step{Execute(set)};
+  popops::zero(graph, steps, program, {debugPrefix, "zero"});
+  popops::addInPlace(graph, steps, one, step, {debugPrefix, "count"});
+  const Tensor moved =
+      popops::reduce(graph, concat(flags), BOOL, {0}, {popops::Operation::LOGICAL_OR}, step, {debugPrefix, "any"});
+  program.add(RepeatWhileTrue(step, moved, Sequence{}));
+  outputs = {roots.reshape(inputs[0].shape()), steps};
+  return program;
+}
+
+BUILD(Supervisor) {
+  const Tensor sum = graph.addVariable(FLOAT, {}, {debugPrefix, "sum"});
+  graph.setTileMapping(sum, 7);
+  ComputeSet set = graph.addComputeSet({debugPrefix, "sum"});
+  graph.setTileMapping(graph.addVertex(set, "SupervisorSum", {{"data", inputs[0].flatten()}, {"out", sum}}), 7);
+  outputs.push_back(sum);
+  return Execute(set);
+}
+
+BUILD(FromText) {
+  std::stringstream source(R"(
+    #include <poplar/Vertex.hpp>
+    class FromText : public poplar::Vertex {
+     public:
+      poplar::Input<poplar::Vector<float>> x;
+      poplar::Output<poplar::Vector<float>> y;
+      void compute() { for (unsigned i = 0; i < x.size(); ++i) y[i] = x[i] * FACTOR; }
+    };)");
+  if (!graph.hasCodelet("FromText")) graph.addCodelets(source, "-DFACTOR=5.0f");
+  const Tensor y = graph.clone(inputs[0]);
+  ComputeSet set = graph.addComputeSet({debugPrefix, "scale"});
+  graph.setTileMapping(graph.addVertex(set, "FromText", {{"x", inputs[0].flatten()}, {"y", y.flatten()}}), 0);
+  outputs.push_back(y);
+  return Execute(set);
+}
+
+BUILD(Choose) {  // doubles, adds, or both, by a number; then adds 0 to 4 in a loop
+  const Tensor x = graph.addVariable(FLOAT, inputs[0].shape(), VariableMappingMethod::LINEAR, {debugPrefix, "x"});
+  Sequence twice, plus, program{Copy(inputs[0], x)};
+  popops::mapInPlace(graph, pe::_1 * pe::Const(2.0f), {x}, twice, {debugPrefix, "twice"});
+  popops::mapInPlace(graph, pe::Add(pe::_1, pe::Const(1.0f)), {x}, plus, {debugPrefix, "plus"});
+  const Function doubled = graph.addFunction(twice), added = graph.addFunction(plus);
+  Switch choice(inputs[1].reshape({}), Call(added));
+  choice.add(0, Call(doubled));
+  choice.add(3, Sequence{Call(doubled), Call(added), Call(doubled)});
+  program.add(choice);
+  program.add(popops::countedLoop(graph, 0, 5, 1, [&](const Tensor& i) {
+    Sequence body;
+    const Tensor value = popops::cast(graph, i, FLOAT, body, {debugPrefix, "cast"});
+    popops::addInPlace(graph, x, value.reshape({1}).broadcast(x.numElements(), 0), body, {debugPrefix, "add"});
+    return body;
+  }));
+  outputs.push_back(x);
+  return program;
+}
+
+BUILD(Rows) {  // reversed rows by dynamic slices, and the largest two of each
+  const std::size_t rows = inputs[0].dim(0);
+  const Tensor reversed = popops::createSliceableTensor(graph, FLOAT, inputs[0].shape(), {0}, {1}, 0, {debugPrefix, "rows"});
+  const Tensor last = graph.addConstant(UNSIGNED_INT, {1}, unsigned(rows - 1));
+  graph.setTileMapping(last, 0);
+  Sequence program{WriteUndef(reversed)};
+  program.add(popops::countedLoop(graph, rows, [&](const Tensor& i) {
+    Sequence body;
+    const Tensor row = popops::dynamicSlice(graph, inputs[0], i, {0}, {1}, body, {debugPrefix, "slice"});
+    const Tensor place = popops::sub(graph, last, i, body, {debugPrefix, "place"});
+    popops::dynamicUpdate(graph, reversed, row, place, {0}, {1}, body, {debugPrefix, "update"});
+    return body;
+  }));
+  const auto largest = popops::topKWithPermutation(
+      graph, program, inputs[0], popops::TopKParams(2, true, popops::SortOrder::DESCENDING), {debugPrefix, "largest"});
+  outputs = {reversed, largest.first, largest.second};
+  return program;
+}

@@ -1,0 +1,199 @@
+"""Custom ops of the kinds that researchers write, against NumPy and TensorFlow, in every execution mode."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import shlex
+import subprocess
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from harness import configure
+from tf_ipu_shim.ipu import custom_ops, ipu_strategy
+
+from tf_ipu_shim.poplar_sdk import toolchain
+
+SOURCES = pathlib.Path(__file__).with_name("sources")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The compiled library and codelets."""
+    directory = tmp_path_factory.mktemp("research")
+    prefix = toolchain.build_libraries()
+    flags = f"-std=c++17 -O1 -shared -fPIC -I{prefix}/include -L{prefix}/lib -lpopops -lpoputil -lpoplar"
+    for command in (
+        f"g++ {SOURCES / 'research_ops.cc'} -o libresearch.so {flags}",
+        f"{prefix}/bin/popc {SOURCES / 'research_codelets.cpp'} -o research.gp",
+    ):
+        done = subprocess.run(shlex.split(command), cwd=directory, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    return directory / "libresearch.so", directory / "research.gp"
+
+
+@pytest.fixture(params=["xla", "kernels", "eager"])
+def run(request, monkeypatch):
+    """Runs a function of TensorFlow on the IPU."""
+    if request.param != "eager":
+        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
+    configure()
+    strategy = ipu_strategy.IPUStrategyV1()
+
+    def run(function, *inputs):
+        with strategy.scope():
+            tensors = [tf.constant(value) for value in inputs]
+            if request.param == "eager":
+                results = function(*tensors)
+            else:
+                results = strategy.run(tf.function(function, jit_compile=True), tensors)
+        return [value.numpy() for value in tf.nest.flatten(results)]
+
+    return run
+
+
+@pytest.fixture
+def op(files):
+    """Calls an op of the library."""
+
+    def call(name, inputs, shapes, types=None, **options):
+        types = types or [tf.float32] * len(shapes)
+        outs = {"output_types": types, "output_shapes": list(map(tf.TensorShape, shapes))}
+        library, codelets = map(str, files)
+        return custom_ops.precompiled_user_op(inputs, library, codelets, outs=outs, op_name=name, **options)
+
+    return call
+
+
+def normal(*shape):
+    return np.random.default_rng(44).normal(size=shape).astype(np.float32)
+
+
+def relaxed(x, iterations):
+    x = x.astype(np.float64)
+    for _ in range(iterations):
+        padded = np.pad(x, 1)
+        x = (padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]) / 4
+    return x
+
+
+@pytest.mark.parametrize(
+    ("dtype", "iterations", "tolerance"), [(np.float32, 7, 1e-5), (np.float16, 4, 2e-3), (np.float32, 0, 0)]
+)
+def test_a_stencil_with_halos(run, op, dtype, iterations, tolerance):
+    x = normal(13, 17).astype(dtype)
+    (y,) = run(lambda x: op("Stencil", [x], [x.shape], [dtype], attributes=str(iterations)), x)
+    np.testing.assert_allclose(y, relaxed(x, iterations), rtol=tolerance, atol=tolerance)
+
+
+def test_a_scan_over_tiles_and_its_gradient(run, op):
+    x, weights = normal(2, 10, 13)
+
+    def scanned(x, weights):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            (y,) = op("Scan", [x], [x.shape], inputs_with_gradients=[0])
+            loss = tf.reduce_sum(y * weights)
+        return y, tape.gradient(loss, x)
+
+    y, gradient = run(scanned, x, weights)
+    np.testing.assert_allclose(y.ravel(), np.cumsum(x, dtype=np.float64), rtol=1e-4, atol=1e-4)
+    expected = np.cumsum(weights.ravel()[::-1], dtype=np.float64)[::-1]
+    np.testing.assert_allclose(gradient.ravel(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_histogram_of_workers(run, op):
+    x = np.random.default_rng(1).integers(-2, 12, 5000).astype(np.int32)
+    (counts,) = run(lambda x: op("Histogram", [x], [[10]], [tf.int32], attributes="10"), x)
+    np.testing.assert_array_equal(counts, np.bincount(x[(x >= 0) & (x < 10)], minlength=10))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_a_sorting_network(run, op, dtype):
+    x = (100 * normal(51)).astype(dtype)
+    (ordered,) = run(lambda x: op("Sort", [x], [x.shape], [dtype]), x)
+    np.testing.assert_array_equal(ordered, np.sort(x))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float16, 6e-3)])
+def test_an_activation_from_a_table(run, op, dtype, tolerance):
+    x, points = 2 * normal(50, 33).astype(dtype), np.linspace(-4, 4, 65)
+    (y,) = run(lambda x: op("Gelu", [x], [x.shape], [dtype]), x)
+    table = points * (1 + np.vectorize(math.erf)(points / 2**0.5)) / 2
+    np.testing.assert_allclose(y, np.interp(x, points, table), rtol=tolerance, atol=tolerance)
+
+
+def test_sums_of_ragged_rows(run, op):
+    x, lengths = normal(13), [3, 0, 5, 1, 4]
+    (sums,) = run(lambda x: op("Ragged", [x], [[5]], attributes=" ".join(map(str, lengths))), x)
+    rows = np.split(x, np.cumsum(lengths)[:-1])
+    np.testing.assert_allclose(sums, [row.sum(dtype=np.float64) for row in rows], rtol=1e-6, atol=1e-6)
+
+
+def test_two_outputs_with_a_gradient_of_each_input(run, op):
+    def loss_and_gradients(x, y, polar):
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            radius, angle = polar(x, y)
+            loss = tf.reduce_sum(2 * radius + angle * angle)
+        return radius, angle, *tape.gradient(loss, [x, y])
+
+    x, y = normal(2, 40)
+    found = run(
+        lambda x, y: loss_and_gradients(
+            x, y, lambda x, y: op("Polar", [x, y], [x.shape] * 2, inputs_with_gradients=[0, 1])
+        ),
+        x,
+        y,
+    )
+    expected = loss_and_gradients(tf.constant(x), tf.constant(y), lambda x, y: (tf.sqrt(x * x + y * y), tf.atan2(y, x)))
+    for value, reference in zip(found, expected, strict=True):
+        np.testing.assert_allclose(value, reference, rtol=1e-4, atol=1e-5)
+
+
+def test_an_update_in_place_leaves_the_input(run, op):
+    x, y = normal(2, 9, 7)
+    updated, kept = run(lambda x, y: (op("Update", [x, y], [x.shape]), x), x, y)
+    np.testing.assert_allclose(updated, x + y / 2 + 1, rtol=1e-6)
+    np.testing.assert_array_equal(kept, x)
+
+
+def test_vectors_of_four_halves(run, op):
+    a, b, c = normal(3, 10, 11).astype(np.float16)
+    (y,) = run(lambda *values: op("Fma", values, [a.shape], [tf.float16]), a, b, c)
+    np.testing.assert_allclose(y, a.astype(float) * b + c, rtol=2e-3, atol=2e-3)
+
+
+def test_a_loop_until_no_vertex_moves(run, op):
+    x = np.random.default_rng(2).uniform(0.1, 50, (6, 7)).astype(np.float32)
+    roots, steps = run(lambda x: op("Newton", [x], [x.shape, []], [tf.float32, tf.int32]), x)
+    np.testing.assert_allclose(roots, np.sqrt(x), rtol=1e-6)
+    assert 3 < steps < 20
+
+
+def test_a_vertex_of_the_supervisor(run, op):
+    x = normal(23)
+    (total,) = run(lambda x: op("Supervisor", [x], [[]]), x)
+    np.testing.assert_allclose(total, x.sum(dtype=np.float64), rtol=1e-5)
+
+
+def test_codelets_from_text(run, op):
+    x = normal(5, 5)
+    (y,) = run(lambda x: op("FromText", [x], [x.shape]), x)
+    np.testing.assert_array_equal(y, np.float32(5) * x)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0, [2, 4]), (3, [6, 10]), (9, [2, 3])])
+def test_functions_in_a_switch_and_a_loop(run, op, number, expected):
+    (y,) = run(lambda x, number: op("Choose", [x, number], [[2]]), np.float32([1, 2]), np.int32([number]))
+    np.testing.assert_array_equal(y, np.float32(expected) + 10)
+
+
+def test_slices_in_a_loop_and_the_largest(run, op):
+    x = normal(6, 9)
+    types = [tf.float32, tf.float32, tf.uint32]
+    reversed_rows, values, places = run(lambda x: op("Rows", [x], [[6, 9], [6, 2], [6, 2]], types), x)
+    np.testing.assert_array_equal(reversed_rows, x[::-1])
+    np.testing.assert_array_equal(values, -np.sort(-x, 1)[:, :2])
+    np.testing.assert_array_equal(places, np.argsort(-x, 1)[:, :2])
