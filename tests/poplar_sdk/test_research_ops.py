@@ -190,10 +190,17 @@ def test_functions_in_a_switch_and_a_loop(run, op, number, expected):
     np.testing.assert_array_equal(y, np.float32(expected) + 10)
 
 
-def test_slices_in_a_loop_and_the_largest(run, op):
+@pytest.mark.parametrize("index_type", [tf.uint32, tf.int32])
+def test_slices_in_a_loop_and_the_largest(run, op, index_type):
     x = normal(6, 9)
-    types = [tf.float32, tf.float32, tf.uint32]
+    types = [tf.float32, tf.float32, index_type]
     reversed_rows, values, places = run(lambda x: op("Rows", [x], [[6, 9], [6, 2], [6, 2]], types), x)
     np.testing.assert_array_equal(reversed_rows, x[::-1])
     np.testing.assert_array_equal(values, -np.sort(-x, 1)[:, :2])
     np.testing.assert_array_equal(places, np.argsort(-x, 1)[:, :2])
+
+
+def test_signed_indices_of_an_unsigned_allocator(run, op):
+    x, places = normal(2, 6, 3), np.int32([[5, 0, 5, 2], [1, 1, 3, 0]])
+    (rows,) = run(lambda x, places: op("Take", [x, places], [[2, 4, 3]]), x, places)
+    np.testing.assert_array_equal(rows, np.take_along_axis(x, places[..., None], 1))

@@ -320,3 +320,18 @@ BUILD(Rows) {  // reversed rows by dynamic slices, and the largest two of each
   outputs = {reversed, largest.first, largest.second};
   return program;
 }
+
+METADATA(Take) { allocating_indices = {0, 1}; }
+extern "C" Tensor Take_allocator(Graph& graph, std::uint32_t operand, const std::vector<std::size_t>& shape, Type type,
+                                 const std::string& attributes, const std::string& debugPrefix) {
+  if (operand == 0)
+    return popops::createGroupedSliceableTensor(graph, type, shape[0], {shape[1], shape[2]}, {0}, {1}, {}, {}, debugPrefix);
+  return popops::createGroupedIndicesTensor(graph, shape[0], {0}, shape[1], {}, {}, debugPrefix).squeeze({2});
+}
+BUILD(Take) {  // rows of each group; its indices are unsigned, and TensorFlow's are not
+  Sequence program;
+  const Tensor indices = inputs[1].expand({2}).reinterpret(UNSIGNED_INT);
+  const Tensor rows = popops::groupedMultiSlice(graph, inputs[0], indices, {0}, {1}, program, {}, {}, debugPrefix);
+  outputs = {rows.squeeze({2})};
+  return program;
+}

@@ -30,6 +30,14 @@ poplar::Target targetOf(const std::string& text) {
   return model.createTarget();
 }
 
+// The tensor as TensorFlow's type, if both are integers of one size: PopLibs' indices are unsigned, TensorFlow's are not.
+poplar::Tensor withTypeOf(const TensorType& expected, const poplar::Tensor& tensor) {
+  const auto isInteger = [](const poplar::Type& type) { return type != poplar::BOOL && !type.isFloatingPoint(); };
+  if (!tensor.valid() || !isInteger(tensor.elementType()) || !isInteger(expected.type)) return tensor;
+  const bool same_size = poplar::detail::typeSize(tensor.elementType()) == poplar::detail::typeSize(expected.type);
+  return same_size ? tensor.reinterpret(expected.type) : tensor;
+}
+
 std::string handleOf(const char* kind, std::size_t index) { return kind + std::to_string(index); }
 
 }  // namespace
@@ -47,6 +55,8 @@ BuiltOp::BuiltOp(OpCall call, const BuiltOp* earlier) : call_(std::move(call)), 
   });
   addInputs(library);
   program_ = library.build(call_, graph_, inputs_, outputs_);
+  for (std::size_t i = 0; i < std::min(outputs_.size(), call_.outputs.size()); ++i)
+    outputs_[i] = withTypeOf(call_.outputs[i], outputs_[i]);
   checkOutputs(what);
   callUser("The program that " + what + " builds", [&] {
     for (std::size_t i = 0; i < inputs_.size(); ++i) graph_.createHostWrite(handleOf("input", i), inputs_[i]);
@@ -66,7 +76,7 @@ void BuiltOp::addInputs(const UserLibrary& library) {
     const auto& indices = metadata.allocating_indices;
     poplar::Tensor tensor;
     if (std::count(indices.begin(), indices.end(), static_cast<std::int64_t>(i)) > 0)
-      tensor = library.allocate(call_, graph_, static_cast<unsigned>(i));
+      tensor = withTypeOf(type, library.allocate(call_, graph_, static_cast<unsigned>(i)));
     allocated_.push_back(tensor.valid());
     if (!tensor.valid()) {
       tensor = graph_.addVariable(type.type, type.shape, poplar::VariableMappingMethod::LINEAR,
