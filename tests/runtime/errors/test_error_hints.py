@@ -31,6 +31,21 @@ def test_a_variable_without_a_value(python, forked):
     )
 
 
+UNINITIALISED_METRIC = """
+with ipu.scopes.ipu_scope("/device:IPU:0"):
+    mean = ipu.ipu_compiler.compile(lambda a: tf.metrics.mean(a)[1], [[1.0, 2.0]])
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    session.run(mean)
+"""
+
+
+def test_a_metric_without_a_value(python, forked):
+    shown = traceback_of(forked(python.script(COMMON + UNINITIALISED_METRIC)))
+    assert "The variable mean/" in shown and "has no value." in shown
+    assert "tf.local_variables_initializer() for those of tf.metrics" in shown
+
+
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
