@@ -72,7 +72,7 @@ def test_categories_of_tiles(tmp_path):
     for name in ("vertexCode", "controlCode", "internalExchangeCode", "vertexInstanceState"):
         with pytest.raises(UnsupportedError, match=f"pva's Categories.{name} is not emulated: the code of programs"):
             getattr(memory[0].category, name)
-    with pytest.raises(UnsupportedError, match="CategoryMemory.interleaved is not emulated: in which memory elements"):
+    with pytest.raises(UnsupportedError, match="CategoryMemory.interleaved is not emulated: the memory elements"):
         assert memory[0].category.constant.interleaved
     with pytest.raises(AttributeError, match="no attribute 'constants'"):
         assert memory[0].category.constants

@@ -149,7 +149,7 @@ def test_types_that_are_none():
 @pytest.mark.parametrize("kind", [v1.train.GradientDescentOptimizer, v1.train.AdamOptimizer])
 def test_an_optimizer_refusing_the_accumulator_type_is_named(kind, monkeypatch):
     monkeypatch.setattr(pipelines_by_hand, "GRADIENT_DESCENT", kind)
-    message = f"accumulated in float16, and {kind.__name__} does not accept that type for weights of float32 .first:0"
+    message = f"gradients in float16, which {kind.__name__} does not accept for weights of float32 .first:0"
     with tf.Graph().as_default(), pytest.raises(TypeError, match=message):
         run(two_layers(gradient_accumulation_count=4, gradient_accumulation_dtype=tf.float16))
 
