@@ -105,6 +105,13 @@ def test_two_single_programs_are_compared_whatever_their_names(written, capsys):
     assert re.search(rf"cycles a run +{COPY + 4 * ADD:,} +{COPY + 8 * ADD:,}  \+", out)
 
 
+def test_columns_are_as_wide_as_their_figures(written, capsys):
+    """A row that is wider than the terminal would be cut, and its last figure with it."""
+    assert cli.main(["compare", written("before", profile("a")), written("after", profile("ab"))]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if re.search(r" (=|new|[+-][\d.]+ %)$", line)]
+    assert len(rows) > 4 and max(map(len, rows)) < 60
+
+
 def test_nothing_to_compare_is_an_error(written, tmp_path, capsys):
     before = written("before", profile("a"), profile("a", name="g"))
     after = written("after", profile("a", name="h"), profile("a", name="k"))

@@ -54,19 +54,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _format_comparison(compared: comparison.Comparison, top: int) -> list[str]:
+    titles = (("memory by category", compared.categories, format_bytes), ("cycles by kind", compared.kinds, _number))
+    shown = [(compared.cycles, _number), (compared.fullest, format_bytes)]
+    shown += [(change, format_figure) for _, changes, format_figure in titles for change in changes]
+    width = max(len(format_figure(size)) for change, format_figure in shown for size in (change.before, change.after))
     lines = [
         f"{compared.program}",
-        _format_change("cycles a run", compared.cycles, _number),
-        _format_change("the fullest IPU", compared.fullest, format_bytes),
+        _format_change("cycles a run", compared.cycles, _number, width),
+        _format_change("the fullest IPU", compared.fullest, format_bytes, width),
     ]
     if compared.fits[0] != compared.fits[1]:
         lines.insert(1, f"  {'it does NOT fit any more' if compared.fits[0] else 'it fits now'}")
     lines += [f"  {name}: {before} -> {after}" for name, (before, after) in compared.facts.items()]
-    for title, changes, format_figure in (
-        ("memory by category", compared.categories, format_bytes),
-        ("cycles by kind", compared.kinds, _number),
-    ):
-        lines += [f"  {title}", *(_format_change(change.name, change, format_figure, 4) for change in changes)]
+    for title, changes, format_figure in titles:
+        lines += [f"  {title}", *(_format_change(change.name, change, format_figure, width, 4) for change in changes)]
     for title, changes, is_size in (
         ("cycles by op", compared.op_cycles, False),
         ("memory by owner", compared.op_bytes, True),
@@ -81,8 +82,10 @@ def _number(value: float, sign: bool = False) -> str:
     return f"{value:+,.0f}" if sign else f"{value:,.0f}"
 
 
-def _format_change(name: str, change: comparison.Change, format_figure: Callable[[float], str], indent: int = 2) -> str:
-    sizes_shown = f"{format_figure(change.before):>18} {format_figure(change.after):>18}"
+def _format_change(
+    name: str, change: comparison.Change, format_figure: Callable[[float], str], width: int, indent: int = 2
+) -> str:
+    sizes_shown = f"{format_figure(change.before):>{width}}  {format_figure(change.after):>{width}}"
     return f"{' ' * indent}{name:<{28 - indent}} {sizes_shown}  {_format_percent(change)}"
 
 
