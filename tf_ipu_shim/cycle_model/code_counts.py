@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
-from tf_ipu_shim.cycle_model.phase import MINIMUM_BYTES_PER_TILE
+from tf_ipu_shim.cycle_model.phase import MINIMUM_BYTES_PER_TILE, Phase
 from tf_ipu_shim.cycle_model.phases import phases_of
 from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ExchangeSizes
 from tf_ipu_shim.machine.chips import ChipSpec
@@ -23,30 +23,37 @@ def code_counts(block: Block, chip: ChipSpec) -> CodeCounts:
         >>> from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
         >>> from tf_ipu_shim.machine.chips import CHIPS
         >>> block = Block("two additions")
-        >>> add = Computation("elementwise", "add", ElementwiseSizes(1024, 2, 1))
+        >>> add = Computation("elementwise", "add", ElementwiseSizes(1472 * 64, 2))
         >>> block.run("a", (), (), work=add); block.run("b", (), (), work=add)
         >>> code_counts(block, CHIPS["gc200"])
-        CodeCounts(vertex_types=1, compute_sets=1, exchanges=0, messages=0, host_exchanges=0)
+        CodeCounts(vertex_types=1.0, compute_sets=1, compute_set_parts=1.0, exchanges=0, messages=0.0, host_exchanges=0)
     """
-    types: set[tuple[str, int]] = set()
-    compute_sets = exchanges = messages = host_exchanges = 0
+    types: dict[tuple[str, int], float] = {}
+    compute_sets = exchanges = host_exchanges = 0
+    compute_set_parts = messages = 0.0
     for computation in {one._replace(name="", product=None): None for one in _computations(block)}:
         if isinstance(computation.sizes, (CollectiveSizes, ExchangeSizes)):
             exchanges += 1
             continue
         for phase in phases_of(computation, chip):
+            part = phase.tiles / chip.tiles
             if phase.kind == "compute":
                 compute_sets += 1
-                types.add((phase.vertex, computation.element_bytes))
+                compute_set_parts += part
+                vertex = phase.vertex, computation.element_bytes
+                types[vertex] = max(types.get(vertex, 0.0), part)
             elif phase.kind == "host":
                 host_exchanges += 1
             elif phase.kind == "exchange":
                 exchanges += 1
-                is_operand = computation.kind == "product" and phase.name == "/PreArrange"
-                length = OPERAND_MESSAGE_BYTES if is_operand else MINIMUM_BYTES_PER_TILE
-                received = phase.bytes // max(1, phase.tiles)
-                messages += min(MESSAGES_OF_EXCHANGE, -(-received // length))
-    return CodeCounts(len(types), compute_sets, exchanges, messages, host_exchanges)
+                messages += part * _messages(phase, computation.kind == "product" and phase.name == "/PreArrange")
+    return CodeCounts(sum(types.values()), compute_sets, compute_set_parts, exchanges, messages, host_exchanges)
+
+
+def _messages(phase: Phase, is_operand: bool) -> int:
+    """Returns the messages of an exchange that each of its tiles receives."""
+    length = OPERAND_MESSAGE_BYTES if is_operand else MINIMUM_BYTES_PER_TILE
+    return min(MESSAGES_OF_EXCHANGE, -(-phase.bytes // max(1, phase.tiles) // length))
 
 
 def _computations(block: Block) -> Iterator[Computation]:

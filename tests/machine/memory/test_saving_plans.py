@@ -23,7 +23,7 @@ from tf_ipu_shim.machine.memory.plan_text import from_text, to_text
 
 pytestmark = pytest.mark.without_tensorflow
 
-CODE = code_of(CodeCounts(1, 2, 3, 4))
+CODE = code_of(CodeCounts(1, 2, 2, 3, 4))
 TILE = 638_976  # bytes of a GC200 tile, as in Graphcore's own message
 
 

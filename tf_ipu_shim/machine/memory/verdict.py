@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 
-PEAK_ERROR_FACTOR = 1.3
+PEAK_ERROR_FACTOR = 1.2
 """A program fits if its peak, code and library temporaries included, times this is within the memory of a tile.
 
-Source: validation/model/published.csv; programs that did not fit on IPUs have 0.95 of it and more here.
+Source: validation/model/published.csv: the peak of one published program of thirteen is more than this times ours.
 """
 
 

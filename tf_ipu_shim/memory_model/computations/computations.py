@@ -140,12 +140,17 @@ class ComputationClassifier:
     ) -> None:
         self.work = HloWork(module)
         self.counters: set[int] = set()
+        self._entry = next(each for each in module.computations if each.id == module.entry_computation_id)
         self._fingerprints, self._ipu = ComputationFingerprints(module), ipu
         self._plannings, self._marks = plannings, options_by_op(functions)
         self._ops = {node.name: node.op for function in functions for node in function.node_def if node.op in _SEARCHED}
         self._activations = _activations(functions)
         self._library_names = library_names(functions)
         self._names, self._calls = names, outlined_calls_of(functions)
+
+    def count_by(self, ops: Collection[str]) -> None:
+        """Adds the counters of a loop that contains the whole program, by their ops."""
+        self.counters.update(each.id for each in self._entry.instructions if each.metadata.op_name in ops)
 
     def context_of(
         self,

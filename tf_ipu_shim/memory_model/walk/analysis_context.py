@@ -61,6 +61,7 @@ class AnalysisContext:
         exchanges: bytes that a run copies, by (source, destination).
         coarse: XLA programs that were looked at op by op instead of in HLO, with the reason.
         without_form: XLA's errors for programs that it did not convert.
+        counters: function and op of additions to loop counters that need no computation.
         scopes: for an op's name, the traced function that contains it.
         feeds: copies of elements of infeeds and outfeeds.
         fed_samples: the fed samples of the mini-batch, if it is an argument; 0 if it is from an infeed.
@@ -86,6 +87,7 @@ class AnalysisContext:
         self.exchanges: dict[tuple[int, int], int] = {}
         self.coarse: dict[str, str] = {}
         self.without_form: dict[str, str] = {}
+        self.counters: set[tuple[str, str]] = set()
         self.scopes: dict[str, str] = {}
         self.work = ProgramWork()
         self.feeds: list[Feed] = []

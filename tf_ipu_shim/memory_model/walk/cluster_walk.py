@@ -147,6 +147,8 @@ def _analyze_hlo(
     classifier = None
     if names is not None:
         classifier = ComputationClassifier(module, library, names, options.planner_options, ipu)
+        counting = {op for counted, op in analyzer.context.counters if counted == function}
+        classifier.count_by(counting)
     mapped = None if analyzer.context.tensors is None else _mapped(analyzer, analyzer.context.tensors, ipu, library)
     block = analyzer.blocks[ipu]
     mini_batch = analyzer.context.mini_batch_in(block)

@@ -24,6 +24,7 @@ from tf_ipu_shim.memory_model.shapes.tensor_lists import forwarded_inputs, infer
 from tf_ipu_shim.memory_model.walk import cluster_walk, uncompiled_loops
 from tf_ipu_shim.memory_model.walk.analysis_context import Feed
 from tf_ipu_shim.memory_model.walk.block_writer import BlockWriter, TensorState
+from tf_ipu_shim.memory_model.walk.emitted_counters import find_counters
 from tf_ipu_shim.memory_model.walk.recomputation import interleaves, recompute
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_shape
@@ -157,9 +158,12 @@ class FunctionAnalyzer(BlockWriter):
             if self.context.storage.of("accumulator", self.context.sizes.of(inputs[index].spec), 1).remote
         }
         trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
+        body_function = self.context.library[node.attr["body"].func.name]
+        if trips is not None or pipeline is not None:
+            self.context.counters.update(find_counters(body_function, self.context.library))
         with self.context.work.repeated(trips, in_chunks, pipeline.count if pipeline is not None else None):
             name = pipeline.name if pipeline is not None else ""
-            body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote, name)
+            body, arguments, results = self._inside(body_function.signature.name, inputs, remote, name)
             test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
         results_by_ipu: dict[int, list[int]] = {}
         carried = []
