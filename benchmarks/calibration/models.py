@@ -67,6 +67,7 @@ FIGURES: dict[str, Callable[[Record], Any]] = {
     "cycles a slot": lambda record: record["slot_cycles"],
     "verdict": _verdict,
     "peak, MiB": lambda record: _by_ipu(record, "peak_bytes", "code_bytes", "library_bytes"),
+    "fullest tile, KiB": lambda record: max(ipu["expected_tile_bytes"] for ipu in record["by_ipu"]) / 1024,
     "always live, MiB": lambda record: _by_ipu(record, "always_live_bytes", "code_bytes"),
     "variables, MiB": lambda record: _by_ipu(record, "variable_bytes"),
     "code, MiB": lambda record: _by_ipu(record, "code_bytes"),

@@ -1,4 +1,4 @@
-"""Counters of loops whose iteration is several XLA programs take no cycles, as in an IPU's repeat loop."""
+"""Counters of loops over several IPUs take no cycles, as in a repeat loop of IPUs."""
 
 import numpy as np
 import pytest

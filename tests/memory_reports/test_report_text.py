@@ -49,7 +49,7 @@ def test_the_verdict_is_the_first_line():
 def test_code_counts_in_the_first_line_and_in_the_sum():
     """IPU 0 has more bytes of tensors, IPU 1 more in all."""
     found = report(7 * MIB, 3 * MIB)
-    code = (TilePart("stacks", 4096),)
+    code = (TilePart("stacks", 4096, 4096),)
     first, second = found.devices[0].ipus
     second = dataclasses.replace(second, modelled=dataclasses.replace(second.modelled, code=code))
     lines = screen(dataclasses.replace(found, devices=(dataclasses.replace(found.devices[0], ipus=(first, second)),)))

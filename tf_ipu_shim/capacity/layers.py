@@ -199,10 +199,10 @@ class _Work:
             self.all[layer] += times * once - self._updates[layer] * (1 - 1 / max(1.0, times))
 
     def load(self, sizes: Mapping[str, Sequence[int]], chip: ChipSpec) -> None:
-        """Accounts for optimizer state that a pipeline loads from remote memory for its weight update."""
+        """Accounts for optimizer state that a pipeline loads and stores for its weight update."""
         for layer, name in enumerate(self._layer_index.order):
             loads = (Computation("remote", "load", HostSizes(size), 1) for size in sizes.get(name, ()))
-            self.all[layer] += sum(phase.cycles for load in loads for phase in phases_of(load, chip))
+            self.all[layer] += 2 * sum(phase.cycles for load in loads for phase in phases_of(load, chip))
 
 
 class _Flow:

@@ -3,7 +3,7 @@
 import pytest
 
 from tf_ipu_shim.machine.memory import Block, Mode, Step, Value, live
-from tf_ipu_shim.memory_model.walk.load_sinking import sink_loads
+from tf_ipu_shim.memory_model.walk.load_sinking import Load, sink_loads
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -37,8 +37,14 @@ def around(inner, given):
     return block, numbers
 
 
-def loads_of(block, numbers):
-    loads = {number: Step(f"load {number}", (), (number,), late=True) for number in numbers}
+def loads_of(block, numbers, stored=()):
+    loads = {
+        number: Load(
+            Step(f"load {number}", (), (number,), late=True),
+            Step(f"store {number}", (), ()) if number in stored else None,
+        )
+        for number in numbers
+    }
     sink_loads(block, 0, loads)
     return [step.owner for step in block.steps]
 
@@ -64,6 +70,22 @@ def test_what_one_branch_takes_is_brought_there():
     assert [step.owner for step in inner.steps if not step.inputs] == ["load 0", "load 1", "load 2"]
     assert not block.steps[1].inside[1].steps and block.steps[1].inputs == (3,)
     assert live(block).peak_bytes == 101
+
+
+def test_what_changes_is_stored_at_the_end():
+    block = Block("update")
+    numbers = [block.add(value) for value in STATES]
+    for number in numbers:
+        used(block, number, f"update {number}")
+    assert loads_of(block, numbers, stored=numbers[:2])[-2:] == ["store 0", "store 1"]
+    assert live(block).peak_bytes == 100
+
+
+def test_a_branch_stores_what_it_changes():
+    inner = branch(3)
+    block, numbers = around(inner, STATES)
+    assert loads_of(block, numbers, stored=numbers) == ["which", "conditional"]
+    assert [step.owner for step in inner.steps][-3:] == ["store 0", "store 1", "store 2"]
 
 
 def test_so_is_what_a_branch_in_a_branch_takes():

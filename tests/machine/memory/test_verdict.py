@@ -30,7 +30,7 @@ def planned(weight, temporary=0, code=(), library=0):
     x = block.add(Value(4 * temporary, "x", "temporary"))
     block.run("x", (), (x,))
     ipu = plan_of(0, block, CHIPS["gc200"].with_tiles(4))
-    ipu = dataclasses.replace(ipu, code=tuple(TilePart(*part) for part in code), library_tile_bytes=library)
+    ipu = dataclasses.replace(ipu, code=tuple(TilePart(name, size, size) for name, size in code), library_tile_bytes=library)
     return MemoryPlan(program="train", device="/device:IPU:0", chip="GC200", ipus=(ipu,))
 
 
@@ -38,8 +38,8 @@ def planned(weight, temporary=0, code=(), library=0):
     "weight, code, library, expected",
     [
         (400_000, 0, 0, Verdict.FITS),
-        (400_000, 50_000, 82_000, Verdict.FITS),  # 532,000 times 1.2 is 638,400
-        (400_000, 50_000, 83_000, Verdict.CLOSE),
+        (400_000, 50_000, 40_000, Verdict.FITS),  # 490,000 times 1.3 is 637,000
+        (400_000, 50_000, 42_000, Verdict.CLOSE),
         (600_000, 0, 0, Verdict.CLOSE),
         (600_000, 500_000, 0, Verdict.CLOSE),  # tensors fit: published programs had such estimates, and ran
         (TILE, 0, 0, Verdict.CLOSE),
@@ -73,11 +73,17 @@ def test_a_warning_names_the_three_largest_contributions():
 
 
 def test_code_grows_with_each_count():
-    none = sum(part.tile_bytes for part in code_of(CodeCounts(0, 0, 0, 0, 0)))
-    assert none == 3168
+    def means(*counts):
+        return sum(part.mean_bytes for part in code_of(CodeCounts(*counts)))
+
+    assert means(0, 0, 0, 0, 0) == 3168
     for number in range(len(CodeCounts._fields)):
-        counts = CodeCounts(*(int(at == number) for at in range(len(CodeCounts._fields))))
-        assert sum(part.tile_bytes for part in code_of(counts)) > none
+        assert means(*(int(at == number) for at in range(len(CodeCounts._fields)))) > 3168
+
+
+def test_the_fullest_tile_takes_part_in_all_compute_sets():
+    tile, mean = (sum(part[kind] for part in code_of(CodeCounts(1, 10, 2.5, 0, 0))) for kind in (1, 2))
+    assert tile - mean == 750  # 100 bytes of each
 
 
 def test_code_of_the_published_adder():
@@ -87,20 +93,22 @@ def test_code_of_the_published_adder():
     """
     tiles, stacks, host_exchange_code, packet_headers = 1216, 3_852_288, 351_328, 10_512
     published = stacks + 851_272 + 170_788 + 14_640 + host_exchange_code + packet_headers  # control code, vertex code
-    parts = {part.name: part.tile_bytes for part in code_of(CodeCounts(1, 1, 1, 0, 0, host_exchanges=2))}
+    parts = {part.name: part.mean_bytes for part in code_of(CodeCounts(1, 1, 1, 0, 0, host_exchanges=2))}
     assert parts["stacks"] * tiles == stacks
     assert parts["exchange code"] * tiles == pytest.approx(host_exchange_code + packet_headers, rel=0.01)
     assert sum(parts.values()) * tiles / published == pytest.approx(1.00, abs=0.01)
 
 
 @pytest.mark.parametrize(
-    "counts, published",
+    "counts, mean, fullest",
     [
-        (CodeCounts(5.37, 85, 13.6, 24, 23.5, 3), 12_753),  # a BasicRNN of 256, without its tensors
-        (CodeCounts(5.76, 177, 51.1, 54, 104.0, 3), 21_714),  # two layers of GRU cells
-        (CodeCounts(11.5, 149, 105.7, 86, 5023.0, 2), 154_700),  # ResNet-50 of 64 x 64, a stage of two
+        (CodeCounts(5.37, 85, 13.6, 24, 23.5, 3), 12_753, 19_366),  # a BasicRNN of 256, without its tensors
+        (CodeCounts(5.76, 177, 51.1, 54, 104.0, 3), 21_714, 29_972),  # two layers of GRU cells
+        (CodeCounts(11.5, 149, 105.7, 86, 5023.0, 2), 154_700, 154_700),  # a stage of ResNet-50 for 64 x 64 pixels
     ],
 )
-def test_code_of_published_programs(counts, published):
-    """Bytes of a tile. Sources: docs/reference/facts.md, sections "Profiles" and "Small networks"."""
-    assert sum(part.tile_bytes for part in code_of(counts)) / published == pytest.approx(1.0, abs=0.15)
+def test_code_of_published_programs(counts, mean, fullest):
+    """Bytes of a tile; the fullest tile of ResNet-50 is not published. Source: facts.md, section "Profiles"."""
+    parts = code_of(counts)
+    assert sum(part.mean_bytes for part in parts) / mean == pytest.approx(1.0, abs=0.15)
+    assert sum(part.tile_bytes for part in parts) / fullest == pytest.approx(1.0, abs=0.25)

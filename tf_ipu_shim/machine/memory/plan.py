@@ -94,7 +94,7 @@ class IpuPlan:
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
         library: the call that needs most memory in addition to the tensors, in none of the other figures. None without
         such a call, or if not requested.
-        code: bytes of each tile in addition to tensors; empty if not requested.
+        code: what a tile holds in addition to tensors; empty if not requested.
         library_tile_bytes: how much the temporary memory of library ops raises the peak of a tile.
 
     Example:
@@ -157,13 +157,13 @@ class IpuPlan:
 
     @property
     def code_tile_bytes(self) -> int:
-        """Code of a tile; 0 if not requested."""
+        """Code of the fullest tile; 0 if not requested."""
         return sum(part.tile_bytes for part in self.code)
 
     @property
     def code_bytes(self) -> int:
         """Code of all tiles; 0 if not requested."""
-        return self.code_tile_bytes * sum(tiles for _, tiles in self.tile_runs)
+        return sum(part.mean_bytes for part in self.code) * sum(tiles for _, tiles in self.tile_runs)
 
     def figures(self) -> dict[str, object]:
         """Returns the figures that all reports in JSON have."""

@@ -14,7 +14,7 @@ from tf_ipu_shim.machine.memory import Block, Mode, Step, Value
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec
 from tf_ipu_shim.memory_model.variables import pipeline_memory
 from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext, Feed
-from tf_ipu_shim.memory_model.walk.load_sinking import sink_loads
+from tf_ipu_shim.memory_model.walk.load_sinking import Load, sink_loads
 from tf_ipu_shim.memory_model.walk.recomputation import StageOp
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
@@ -146,7 +146,7 @@ class BlockWriter:
             known, name = state.spec, owner or state.name
             self.context.tensors.tensor(below, name, known.type, known.shape, ipu, is_feed, self.function_name)
 
-    def parameters(self, ipu: int, arguments: Sequence[TensorState]) -> tuple[list[int], dict[int, Step]]:
+    def parameters(self, ipu: int, arguments: Sequence[TensorState]) -> tuple[list[int], dict[int, Load]]:
         """Returns the argument values of an XLA program and the loads they need; begins its segment."""
         argument_values = {
             index: self.value(ipu, state) for index, state in enumerate(arguments) if self._is_whole(state)
@@ -162,14 +162,18 @@ class BlockWriter:
                     name = self.context.name_of(state.variable)
                 size = self.context.sizes.of(state.spec)
                 argument_values[index] = block.add(Value(size, name, kind))
-                work = self.copy_work("remote", f"load of {name}", HostSizes(size))
-                loads[argument_values[index]] = Step(
-                    f"load of {name}", (), (argument_values[index],), work=work, late=True
+                loads[argument_values[index]] = Load(
+                    self._remote_copy(f"load of {name}", size, (argument_values[index],)),
+                    self._remote_copy(f"store of {name}", -size),
                 )
         return [argument_values[index] for index in range(len(arguments))], loads
 
-    def load(self, ipu: int, begin: int, loads: Mapping[int, Step]) -> None:
-        """Inserts loads before the first steps that use their values."""
+    def _remote_copy(self, name: str, size: int, loaded: tuple[int, ...] = ()) -> Step:
+        """Returns a copy with remote memory; a negative size is a store."""
+        return Step(name, (), loaded, work=self.copy_work("remote", name, HostSizes(size)), late=bool(loaded))
+
+    def load(self, ipu: int, begin: int, loads: Mapping[int, Load]) -> None:
+        """Inserts loads before the first steps that use their values, and the stores of those that change."""
         if loads:
             sink_loads(self.blocks[ipu], begin, loads)
 

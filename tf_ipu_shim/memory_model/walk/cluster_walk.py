@@ -167,7 +167,9 @@ def _analyze_hlo(
     )
     reader = HloAnalyzer(module, block, environment)
     values_after, results = reader.analyze(parameters), reader.results()
-    analyzer.load(ipu, begin, loads)
+    written = reader.written(parameters).union(value for value, state in zip(values, fed) if state.variable < 0)
+    stored = {value: load if value in written else load._replace(store=None) for value, load in loads.items()}
+    analyzer.load(ipu, begin, stored)
     if kept_before:
         analyzer.block(ipu).run("end of the pipeline", kept_before, ())
     outputs = definition.signature.output_arg

@@ -1,4 +1,4 @@
-"""Finds counters of loops whose iteration is several XLA programs: an IPU's repeat loop does not store them."""
+"""Finds counters of loops over several IPUs: a repeat loop of IPUs does not store them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ def find_counters(
 ) -> Iterator[tuple[str, str]]:
     """Yields function and op of each addition of a constant to a loop variable that nothing else uses.
 
+    Nothing for loops on one IPU.
+
     Args:
         body: a loop's iteration as emitted, with a launch for each XLA program.
         library: all functions by name.
     """
     launches = {node.name: node for node in body.node_def if node.op == vocabulary.LAUNCH}
+    if len({launch.attr[vocabulary.CHIP_ATTRIBUTE].i for launch in launches.values()}) < 2:
+        return
     uses = Counter(name for node in body.node_def for name in data_inputs(node))
     for argument, output in zip(body.signature.input_arg, body.signature.output_arg):
         node_name, _, place = body.ret[output.name].partition(":results:")

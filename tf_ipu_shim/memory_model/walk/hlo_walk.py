@@ -103,6 +103,10 @@ class HloAnalyzer:
         leaves = results if isinstance(results, list) else [results]
         return [leaf for index, result in enumerate(leaves) if index not in stored for leaf in leaves_of(result)]
 
+    def written(self, arguments: Sequence[int]) -> set[int]:
+        """Returns the arguments that are variables with a next value."""
+        return {arguments[parameter] for _, parameter in self._aliases}
+
     def results(self) -> list[ProgramResult]:
         """Describes each result, once it is analyzed."""
         return results_of(self._entry, {output for output, _ in self._aliases}, self._context)

@@ -1,6 +1,6 @@
 """Sinks loads from remote memory to just before their first use, into a branch if only it uses them.
 
-An update under a condition therefore keeps the state of one variable at a time on the chip. Optimizers that accumulate
+Values that change are stored where their branch or program ends. An update under a condition therefore keeps the state of one variable at a time on the chip. Optimizers that accumulate
 gradients have such updates.
 """
 
@@ -16,6 +16,18 @@ from tf_ipu_shim.memory_model.hlo.trees import origin
 _ARGUMENT_MODES = (Mode.BORROWED, Mode.CARRIED)
 
 
+class Load(NamedTuple):
+    """A load from remote memory.
+
+    Args:
+        load: its step.
+        store: the step that writes the changed value back; None if it does not change.
+    """
+
+    load: Step
+    store: Step | None = None
+
+
 class _BranchValue(NamedTuple):
     """A value in a branch."""
 
@@ -23,17 +35,18 @@ class _BranchValue(NamedTuple):
     value_id: int
 
 
-def sink_loads(block: Block, begin: int, loads: Mapping[int, Step]) -> None:
-    """Inserts loads before the first steps that use their values."""
+def sink_loads(block: Block, begin: int, loads: Mapping[int, Load]) -> None:
+    """Inserts loads before the first steps that use their values, and stores behind the last step."""
     waiting = _sink_into_branches(block, begin, loads)
+    stores = [each.store for each in waiting.values() if each.store is not None]
     steps: list[Step] = []
     for step in block.steps[begin:]:
-        steps += [waiting.pop(value_id) for value_id in dict.fromkeys(step.inputs) if value_id in waiting]
+        steps += [waiting.pop(value_id).load for value_id in dict.fromkeys(step.inputs) if value_id in waiting]
         steps.append(step)
-    block.steps[begin:] = [*waiting.values(), *steps]
+    block.steps[begin:] = [*(each.load for each in waiting.values()), *steps, *stores]
 
 
-def _sink_into_branches(block: Block, begin: int, loads: Mapping[int, Step]) -> dict[int, Step]:
+def _sink_into_branches(block: Block, begin: int, loads: Mapping[int, Load]) -> dict[int, Load]:
     """Moves loads used by one conditional only into its branches; returns the others."""
     waiting = dict(loads)
     for index, value_ids in _used_by_one_conditional(block, begin, loads).items():
@@ -58,14 +71,16 @@ def _used_by_one_conditional(block: Block, begin: int, loads: Iterable[int]) -> 
     return found
 
 
-def _move_into(loads: Mapping[int, Step], places: Mapping[int, Iterable[_BranchValue]]) -> None:
+def _move_into(loads: Mapping[int, Load], places: Mapping[int, Iterable[_BranchValue]]) -> None:
     """Moves loads into branches, which then own the values."""
-    by_branch: dict[int, tuple[Block, dict[int, Step]]] = {}
+    by_branch: dict[int, tuple[Block, dict[int, Load]]] = {}
     for outer, load in loads.items():
         for inner, value_id in places[outer]:
             inner.values[value_id] = inner.values[value_id]._replace(mode=Mode.NEW)
             if any(value_id in step.inputs for step in inner.steps):
-                by_branch.setdefault(id(inner), (inner, {}))[1][value_id] = load._replace(outputs=(value_id,))
+                by_branch.setdefault(id(inner), (inner, {}))[1][value_id] = Load(
+                    load.load._replace(outputs=(value_id,)), load.store
+                )
     for inner, own in by_branch.values():
         sink_loads(inner, 0, own)
 
