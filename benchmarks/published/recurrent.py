@@ -1,7 +1,7 @@
 """Small networks that Adam trains: `tf-ipu fit --system m2000 -m benchmarks.published.recurrent grus`.
 
-Argument: `rnn`, `rnns`, `lstms` or `grus` for cells of TensorFlow 1, `keras_rnn`, `keras_rnns` or `convolutions` for
-layers of Keras, `loop` for a loop of multiplications, `stages` for the loop and its loss on two IPUs. A run takes 100
+The argument names a network. `rnn`, `rnns`, `lstms` and `grus` have cells of TensorFlow 1. `keras_rnn`, `keras_rnns` and
+`convolutions` have layers of Keras. `loop` multiplies in a loop, `stages` has its loss on a second IPU. A run takes 100
 mini-batches.
 """
 
@@ -57,7 +57,10 @@ def loop(x: Any, outputs: int) -> Any:
     products = tf.TensorArray(x.dtype, steps.shape[0], element_shape=rest)
     _, products = tf.while_loop(
         lambda step, _: step < steps.shape[0],
-        lambda step, products: (step + 1, products.write(step, tf.squeeze(tf.slice(steps, [step, 0, 0], [1, *rest]), 0) * factor)),
+        lambda step, products: (
+            step + 1,
+            products.write(step, tf.squeeze(tf.slice(steps, [step, 0, 0], [1, *rest]), 0) * factor),
+        ),
         [0, products],
         maximum_iterations=steps.shape[0],
     )

@@ -30,7 +30,9 @@ def planned(weight, temporary=0, code=(), library=0):
     x = block.add(Value(4 * temporary, "x", "temporary"))
     block.run("x", (), (x,))
     ipu = plan_of(0, block, CHIPS["gc200"].with_tiles(4))
-    ipu = dataclasses.replace(ipu, code=tuple(TilePart(name, size, size) for name, size in code), library_tile_bytes=library)
+    ipu = dataclasses.replace(
+        ipu, code=tuple(TilePart(name, size, size) for name, size in code), library_tile_bytes=library
+    )
     return MemoryPlan(program="train", device="/device:IPU:0", chip="GC200", ipus=(ipu,))
 
 

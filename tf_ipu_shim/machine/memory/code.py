@@ -1,8 +1,8 @@
 """Estimates the tile memory of stacks, vertices, control code and exchange code.
 
-Poplar's totals are published for thirteen programs: a three-input adder, a dense layer, ten small networks, and ResNet-50
-in two stages. The bytes of a unit below are the few figures that these programs distinguish. A tile
-holds vertices only of the compute sets that it takes part in: the fullest takes part in all.
+Poplar's totals are published for thirteen programs: a three-input adder, a dense layer, ten small networks, and
+ResNet-50 in two stages. The bytes of a unit below are the few figures that these programs distinguish. A tile holds
+vertices only of the compute sets that it takes part in: the fullest takes part in all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOST_EXCHANGE_BYTES = 149
 MESSAGE_BYTES = 16
 """Code of a message, on the tile that receives it: ResNet-50 has 92,800 bytes of a tile for 5,000 of them."""
 MESSAGE_VERTEX_BYTES = 6
-"""What vertices need more for each message, as pointers and work lists: ResNet-50 has 61,900 bytes besides exchanges."""
+"""Pointers and work lists of vertices for each message: ResNet-50 has 61,900 bytes besides exchanges."""
 MESSAGES_OF_EXCHANGE = 128
 """Messages of an exchange at most: larger tensors have longer messages, or ResNet-50 in one stage would not fit."""
 

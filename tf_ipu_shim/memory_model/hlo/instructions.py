@@ -10,8 +10,8 @@ from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 VIEWS = frozenset(
     (
-        "add-dependency bitcast bitcast-convert broadcast concatenate domain iota pad reshape reverse set-dimension-size "
-        "slice transpose"
+        "add-dependency bitcast bitcast-convert broadcast concatenate domain iota pad reshape reverse "
+        "set-dimension-size slice transpose"
     ).split()
 )
 ELEMENTWISE = frozenset(

@@ -1,7 +1,7 @@
 """Sinks loads from remote memory to just before their first use, into a branch if only it uses them.
 
-Values that change are stored where their branch or program ends. An update under a condition therefore keeps the state of one variable at a time on the chip. Optimizers that accumulate
-gradients have such updates.
+Values that change are stored where their branch or program ends. An update under a condition therefore keeps the state
+of one variable at a time on the chip. Optimizers that accumulate gradients have such updates.
 """
 
 from __future__ import annotations
