@@ -1,8 +1,8 @@
 """Small networks that Adam trains: `tf-ipu fit --system m2000 -m benchmarks.published.recurrent grus`.
 
-The argument names a network. `rnn`, `rnns`, `lstms` and `grus` have cells of TensorFlow 1. `keras_rnn`, `keras_rnns` and
-`convolutions` have layers of Keras. `loop` multiplies in a loop, `stages` has its loss on a second IPU. A run takes 100
-mini-batches.
+The argument names a network. `rnn`, `rnns`, `lstms` and `grus` have cells of TensorFlow 1. `keras_rnn`, `keras_rnns`
+and `convolutions` have layers of Keras. `loop` multiplies in a loop, `stages` has its loss on a second IPU. A run takes
+100 mini-batches.
 """
 
 from __future__ import annotations
