@@ -158,12 +158,10 @@ class FunctionAnalyzer(BlockWriter):
             if self.context.storage.of("accumulator", self.context.sizes.of(inputs[index].spec), 1).remote
         }
         trips = node.attr[vocabulary.TRIPS_ATTRIBUTE].i if vocabulary.TRIPS_ATTRIBUTE in node.attr else None
-        body_function = self.context.library[node.attr["body"].func.name]
-        if trips is not None or pipeline is not None:
-            self.context.counters.update(find_counters(body_function, self.context.library))
+        self._find_counters(node, trips, pipeline)
         with self.context.work.repeated(trips, in_chunks, pipeline.count if pipeline is not None else None):
             name = pipeline.name if pipeline is not None else ""
-            body, arguments, results = self._inside(body_function.signature.name, inputs, remote, name)
+            body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote, name)
             test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
         results_by_ipu: dict[int, list[int]] = {}
         carried = []
@@ -198,6 +196,14 @@ class FunctionAnalyzer(BlockWriter):
         waiting = self.begin_pipeline(pipeline, ipus, body.blocks) if pipeline is not None else {}
         self._run_inside(node.name, [test, body], results_by_ipu, True, waiting, self._iterations(pipeline, trips))
         return carried
+
+    def _find_counters(
+        self, node: node_def_pb2.NodeDef, trips: int | None, pipeline: PipelineDescription | None
+    ) -> None:
+        """Finds the counters of a loop whose iterations are known before it runs."""
+        if trips is not None or pipeline is not None:
+            body = self.context.library[node.attr["body"].func.name]
+            self.context.counters.update(find_counters(body, self.context.library))
 
     def recompute(self, pipeline: PipelineDescription | None) -> None:
         """Makes a pipeline's annotated stages recompute."""
