@@ -115,6 +115,10 @@ class AnalysisContext:
         """Returns a new key for something several IPUs do together."""
         return next(self._keys)
 
+    def counters_in(self, function: str) -> set[str]:
+        """Returns the ops of a function that only count iterations."""
+        return {op for counted, op in self.counters if counted == function}
+
     def mini_batch_in(self, block: Block) -> MiniBatch | None:
         """Returns the mini-batch tracker of a block, or None if sizes do not need it."""
         if not self.sizes.divides_batch:

@@ -8,7 +8,7 @@ names the program and the reason.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from tensorflow.compat.v2 import dtypes, errors
@@ -31,6 +31,7 @@ from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensors, sta
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines, stages_of
 from tf_ipu_shim.memory_model.walk.block_writer import VIEWS, BlockWriter, TensorState
 from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer, HloEnvironment, Mapped
+from tf_ipu_shim.memory_model.walk.load_sinking import Load
 from tf_ipu_shim.memory_model.walk.program_results import ProgramResult
 from tf_ipu_shim.memory_model.walk.recomputation import stage_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, hlo_pb2, tensor_pb2
@@ -147,8 +148,7 @@ def _analyze_hlo(
     classifier = None
     if names is not None:
         classifier = ComputationClassifier(module, library, names, options.planner_options, ipu)
-        counting = {op for counted, op in analyzer.context.counters if counted == function}
-        classifier.count_by(counting)
+        classifier.count_by(analyzer.context.counters_in(function))
     mapped = None if analyzer.context.tensors is None else _mapped(analyzer, analyzer.context.tensors, ipu, library)
     block = analyzer.blocks[ipu]
     mini_batch = analyzer.context.mini_batch_in(block)
@@ -167,9 +167,7 @@ def _analyze_hlo(
     )
     reader = HloAnalyzer(module, block, environment)
     values_after, results = reader.analyze(parameters), reader.results()
-    written = reader.written(parameters).union(value for value, state in zip(values, fed) if state.variable < 0)
-    stored = {value: load if value in written else load._replace(store=None) for value, load in loads.items()}
-    analyzer.load(ipu, begin, stored)
+    analyzer.load(ipu, begin, _stored(loads, reader.written(parameters), dict(zip(values, fed))))
     if kept_before:
         analyzer.block(ipu).run("end of the pipeline", kept_before, ())
     outputs = definition.signature.output_arg
@@ -191,6 +189,14 @@ def _analyze_hlo(
         )
         for output, result, value_id in zip(outputs, results, values_after)
     ]
+
+
+def _stored(loads: Mapping[int, Load], written: Container[int], states: Mapping[int, TensorState]) -> dict[int, Load]:
+    """Returns loads without the stores of variables that do not change; accumulators always do."""
+    return {
+        value_id: load if value_id in written or states[value_id].variable < 0 else load._replace(store=None)
+        for value_id, load in loads.items()
+    }
 
 
 def _mapped(
