@@ -23,7 +23,6 @@ class LoweringOptions:
 
     Args:
         num_ipus: IPUs that the program may use.
-        plans: whether the memory of the program will be planned.
         order: the order in which shards use the IPUs, one of `machine.selection.ORDERS`.
         chunks: whether loops may run several iterations in one XLA program.
         statistics_group: replicas that share the statistics of batch normalisation.
@@ -33,7 +32,6 @@ class LoweringOptions:
     """
 
     num_ipus: int
-    plans: bool = True
     order: str = "AUTO"
     chunks: bool = True
     statistics_group: int = 1

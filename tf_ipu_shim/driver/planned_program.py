@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tensorflow.compat.v2 import errors
+
 from tf_ipu_shim.compiler.checks import other_devices
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
@@ -43,10 +45,12 @@ from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_json
 from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
 from tf_ipu_shim.runtime import captured_programs
-from tf_ipu_shim.runtime.device import PRE_COMPILE, IpuDevice
+from tf_ipu_shim.runtime.device import IpuDevice
 from tf_ipu_shim.runtime.jobs import instances
 from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 from tf_ipu_shim.tf_private.protos import graph_pb2, node_def_pb2
+
+_DYNAMIC = "has a size that follows from values"
 
 
 class PreparedProgram(NamedTuple):
@@ -123,18 +127,6 @@ class _Lowering:
         self._has_dumps = compiles and dumps.is_requested()
         self._has_events = device.options.profiling.enable_ipu_trace_events
         self._has_reports = compiles and event_reports.is_requested(device.options.profiling)
-        self._plans = self._needs_plan()
-
-    def _needs_plan(self) -> bool:
-        """Returns whether the program's memory plan is needed."""
-        return (
-            memory_plan.enabled()
-            or self._asked.mode != XLA
-            or bool(self._profile)
-            or self._has_events
-            or self._has_dumps
-            or self._device.connection == PRE_COMPILE  # where nothing runs, the plan tells the shapes of results
-        )
 
     def run(self) -> PreparedProgram:
         """Lowers, plans and chooses the execution mode."""
@@ -144,10 +136,6 @@ class _Lowering:
         other_devices.warn_of_other_devices(self._diagnostics, self._request)
         program = self._lower(chunks=self._asked.mode != KERNELS)  # kernels gain nothing from chunks
         user_op_builds.build(program, self._diagnostics.describe)
-        if not self._plans:
-            runs = self._prepare_for_xla(self._lower_as_run(program))
-            uncompilable.record_origins(runs)
-            return PreparedProgram(program, runs, runs, None, RunLog())
         request, device = self._request, self._device
         wants_names = bool(self._profile) or self._has_events or self._has_dumps or captured_programs.active()
         names = ComputeSetNames() if wants_names or memory_plan.includes_library_calls() else None
@@ -175,13 +163,21 @@ class _Lowering:
             uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.without_form))
             execution = choose(work) if self._asked.mode == AUTO else self._asked
             if work.dynamic:
-                size = "which has a size that follows from values"
-                execution = require_kernels(execution, f"{work.dynamic}, {size}")
+                execution = require_kernels(execution, f"{work.dynamic}, which {_DYNAMIC}")
             if execution.mode != KERNELS:
                 return _Plan(plan, work, details, program, program, execution)
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             kernels_program = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
-            return _Plan(plan, work, details, *self._resolve_mode(program, kernels_program, execution, unknown))
+            launches, runs, execution = self._resolve_mode(program, kernels_program, execution, unknown)
+            if work.dynamic and execution.mode == XLA:
+                raise errors.UnimplementedError(
+                    None,
+                    None,
+                    f"{program.node.name} cannot run, because {execution.reason}, and XLA would compute other results "
+                    f"than TensorFlow: {work.dynamic} {_DYNAMIC}. Give this tensor a constant size, or run the op "
+                    "without a kernel on the host: ipu.scopes.outside_compilation_scope().",
+                )
+            return _Plan(plan, work, details, launches, runs, execution)
 
     def _unexplained_errors(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
         """Returns XLA's errors, except about ops that always run in mode `kernels`."""
@@ -257,7 +253,6 @@ class _Lowering:
         group_size = device.options.experimental_distributed_batch_norm_replica_group_size
         options = LoweringOptions(
             num_ipus=device.num_ipus,
-            plans=self._plans,
             order=device.selection_order,
             chunks=chunks,
             statistics_group=group_size,

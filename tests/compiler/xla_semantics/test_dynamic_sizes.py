@@ -58,6 +58,23 @@ def test_a_program_that_is_fast_in_xla():
     np.testing.assert_array_equal(ran(function, IPU, x), ran(function, "CPU", x))
 
 
+@pytest.mark.parametrize("name", ["chosen", "cumulative sum"])
+def test_without_a_memory_plan(name, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", "off")
+    test_results_are_the_kernels(name)
+
+
+def test_beside_an_op_without_a_kernel():
+    """Channels first: TensorFlow's CPU has no kernel for it, and XLA would return too many elements of the other."""
+
+    def function(x):
+        pooled = tf.nn.max_pool2d(tf.reshape(x[:4], [1, 1, 2, 2]), 2, 2, "SAME", data_format="NCHW")
+        return tf.where(x[0] > 0.0, first(x), 0.0), pooled
+
+    with pytest.raises(tf.errors.UnimplementedError, match="(?s)kernel for MaxPool.*size that follows from values"):
+        ran(function, IPU, VALUES)
+
+
 def test_mode_xla_says_that_kernels_run(mode, monkeypatch, capfd):
     monkeypatch.setenv("TF_IPU_SHIM_LOG_LEVEL", "1")
     ran(lambda x: first(x) * 2.0, IPU, VALUES)

@@ -29,7 +29,7 @@ def emit_replicas(state: LoweringState) -> None:
         if functions is not state.functions:
             placer = Placer(functions, replica.shards, line_of=state.diagnostics.user_line)
         placement = placer.place(functions.entry)
-        emissions.append(_emit(state.call, state.request, functions, placement, replica, programs, state.options.plans))
+        emissions.append(_emit(state.call, state.request, functions, placement, replica, programs))
     state.compiled = [program for emission in emissions for program in emission.emitter.compiled]
     state.program = _combine_replicas(state.request, emissions, len(state.replicas))
 
@@ -64,13 +64,12 @@ def _emit(
     placement: Placement,
     replica: Replica,
     programs: dict[bytes, function_pb2.FunctionDef],
-    plans: bool,
 ) -> _Emission:
     def constant_arguments(definition: function_pb2.FunctionDef, arguments: int) -> list[bool]:
         library = function_pb2.FunctionDefLibrary(function=[*functions.written_definitions, definition])
         return call.constant_arguments(library.SerializeToString(), definition.signature.name, arguments)
 
-    emitter = Emitter(functions, _device_of(request), constant_arguments, replica, programs, plans)
+    emitter = Emitter(functions, _device_of(request), constant_arguments, replica, programs, plans=True)
     name, _ = emitter.emit(functions.entry, placement, {})
     graph = functions[functions.entry]
     definitions = [*functions.written_definitions, *emitter.functions]
