@@ -179,7 +179,8 @@ def test_the_tables_are_there_where_they_are_asked_for(planned, monkeypatch):
     assert (told["tile_bytes"], told["error_factor"]) == (expected.temporary_bytes, LIBRARY_ERROR_FACTOR)
     # Of the adder that is published, on 1,216 tiles: 3,168 bytes of stack on each.
     assert code["parts"]["stacks"] == 3168 and f"always live, {code['tile_bytes']:,} B of a tile" in text
-    assert code["tile_bytes"] == sum(code["parts"].values()) and code["tile_bytes"] * 1472 == ipu["code_bytes"]
+    assert code["tile_bytes"] == sum(code["parts"].values())
+    assert ipu["code_bytes"] == 1472 * sum(part.mean_bytes for part in plan.code) <= 1472 * code["tile_bytes"]
     assert ipu["always_live_with_code_bytes"] == ipu["always_live_bytes"] + ipu["code_bytes"]
     others = ipu["library_tile_bytes"] + code["tile_bytes"]
     assert ipu["expected_tile_bytes"] == ipu["max_tile_bytes"] + others

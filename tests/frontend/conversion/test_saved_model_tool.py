@@ -107,7 +107,7 @@ def test_control_flow_without_functions(ipus, converted, tmp_path, frames, build
     with v1.Graph().as_default():
         x = v1.placeholder(tf.float32, [2, 4], name="x")
         model = saved_models.save(tmp_path / "frames", {"x": x}, {"y": tf.identity(build(x), name="y")})
-    with pytest.raises(ValueError, match=rf"\({message}\) is of a loop or condition .*enable_control_flow_v2"):
+    with pytest.raises(ValueError, match=rf"\({message}\) belongs to a loop or condition .*enable_control_flow_v2"):
         converted(model, merge_subgraphs=True)
     made = converted(model)
     assert message in ops_of(made)
