@@ -92,7 +92,7 @@ def _serve() -> None:
     from tensorflow.python import ipu  # noqa: F401
 
     gc.freeze()  # else each end would search through, and so copy, all that imports have made
-    answers = os.fdopen(os.dup(1), "w")
+    answers = os.dup(1)
     children: dict[int, int] = {}
 
     def answer(*_) -> None:
@@ -100,7 +100,8 @@ def _serve() -> None:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 del children[child]
-                print(number, os.waitstatus_to_exitcode(status), file=answers, flush=True)
+                # Not buffered: another child may end meanwhile, and a buffer refuses a write within a write.
+                os.write(answers, f"{number} {os.waitstatus_to_exitcode(status)}\n".encode())
 
     signal.signal(signal.SIGCHLD, answer)
     for line in sys.stdin:
@@ -110,7 +111,7 @@ def _serve() -> None:
         if child == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            answers.close()
+            os.close(answers)
             _run(order, at_start - set(order["environment"]))
         children[child] = order["number"]
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
