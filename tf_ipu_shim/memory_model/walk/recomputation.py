@@ -52,7 +52,10 @@ class StageOp(NamedTuple):
         return element in self._kept_elements(step.loop_results.bytes)
 
     def _kept_elements(self, element_bytes: Sequence[int | None]) -> frozenset[int]:
-        """Returns the kept elements of the loop's tuple: XLA leaves out results that are constants."""
+        """Returns the kept elements of the loop's tuple, from which XLA leaves out results that are constants.
+
+        The sizes tell which are left out: of neighbours with equal sizes, any one may be meant.
+        """
         if not element_bytes:
             return self.kept_results
         matcher = difflib.SequenceMatcher(None, self.result_bytes, element_bytes, autojunk=False)
