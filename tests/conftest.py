@@ -66,7 +66,7 @@ def _build_plugin(config):
     """Before the first test, which has a time limit: on a machine that is busy the compiler takes ten minutes."""
     if "tensorflow" not in sys.modules:  # tests of scripts leave it to these
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        subprocess.run([sys.executable, "-m", "tf_ipu_shim.plugin.build"], env=environment, capture_output=True)
+        subprocess.run([sys.executable, "-m", "tf_ipu_shim.cli", "build"], env=environment, capture_output=True)
         return
     from tf_ipu_shim import errors
     from tf_ipu_shim.plugin import build

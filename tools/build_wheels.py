@@ -56,7 +56,7 @@ def main() -> int:
         for version in arguments.tensorflow:
             environments[version] = environment(arguments.python, pathlib.Path(scratch) / version, version)
             started = time.monotonic()
-            run(environments[version], "-m", "tf_ipu_shim.plugin.build", "--into-package", at=ROOT)
+            run(environments[version], "-m", "tf_ipu_shim.cli", "build", "--into-package", at=ROOT)
             print(f"TensorFlow {version}: compiled in {time.monotonic() - started:.0f} s", flush=True)
         directory = pathlib.Path(scratch) / "wheel"
         run(next(iter(environments.values())), "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(directory), str(ROOT))

@@ -137,8 +137,7 @@ def _anchor(name: str) -> str:
 def _commands() -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
     """Yields each command with its purpose and its parser."""
     from tf_ipu_shim import cli
-    from tf_ipu_shim.cli import inventory, tools
-    from tf_ipu_shim.machine.gc_tools import info
+    from tf_ipu_shim.cli import info, inventory, tools
 
     os.environ["COLUMNS"] = "100"
     for name, command in cli.COMMANDS.items():

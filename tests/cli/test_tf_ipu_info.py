@@ -132,7 +132,7 @@ def test_table_of_processes():
 def test_json(capsys):
     system = systems.current()
     with attach.attach(system, system.device(16)):
-        assert cli.main(["info", "--json"]) == 0
+        assert cli.main(["info", "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["system"]["name"] == "ipu16"
     assert data["chip"]["total_bytes"] == 940_572_672
@@ -179,7 +179,10 @@ def test_unknown_command(capsys, word, hint):
     assert hint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("word, meant", [("--sytem", "--system"), ("--jsn", "--json"), ("--nothing-like-it", None)])
+@pytest.mark.parametrize(
+    "word, meant",
+    [("--sytem", "--system"), ("--json", "--format json"), ("--fromat", "--format"), ("--nothing", None)],
+)
 def test_an_unknown_option_says_which_was_meant(capsys, word, meant):
     with pytest.raises(SystemExit) as stop:
         cli.main(["info", word])

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from tf_ipu_shim import errors
+from tf_ipu_shim import cli, errors
 from tf_ipu_shim.plugin import build, cache, compiler, message_headers, private_symbols, translation_units
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
@@ -411,10 +411,14 @@ def test_rebuild_compiles_again(source, compiler_runs):
     assert compiler_runs() == 2 * runs
 
 
-def test_command_line_reports_the_error(monkeypatch, capsys):
-    monkeypatch.setattr(build, "ensure_built", lambda **_: (_ for _ in ()).throw(errors.PluginError("no compiler")))
-    assert build.main([]) == 1
-    assert capsys.readouterr().err == "no compiler\n"
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [(errors.PluginError("no compiler"), 1, "no compiler\n"), (KeyboardInterrupt(), 130, "")],
+)
+def test_command_line_reports_the_error(monkeypatch, capsys, error, status, told):
+    monkeypatch.setattr(build, "ensure_built", lambda **_: (_ for _ in ()).throw(error))
+    assert cli.main(["build"]) == status
+    assert capsys.readouterr().err == told
 
 
 def test_every_user_may_read_the_prebuilt_library(source):

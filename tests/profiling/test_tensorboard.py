@@ -76,6 +76,10 @@ def test_profiler_offers_no_empty_tool(profile, tmp_path, monkeypatch, installed
     if suffix == ".gz":
         assert path.name.endswith(".trace.json.gz")  # as the profiler knows the tool
         assert json.loads(gzip.decompress(path.read_bytes())) == trace.make_trace(profile)
+    else:
+        kept = json.loads((path.parent / ".cached_tools.json").read_text())  # where and how xprof keeps them
+        files = {path.name: f"{int(path.stat().st_mtime)}-{path.stat().st_size}"}
+        assert kept == {"version": 1, "files": files, "tools": ["trace_viewer@"]}
 
 
 def test_what_an_event_says(profile):

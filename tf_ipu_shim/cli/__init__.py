@@ -53,7 +53,7 @@ VARIABLES_OF_SCRIPTS = (
 
 COMMANDS: dict[str, Command] = {
     "build": Command(
-        "tf_ipu_shim.plugin.build",
+        "tf_ipu_shim.cli.build",
         "compile the C++ plugin now instead of at first use",
         ("TF_IPU_SHIM_PLUGIN_CACHE_DIR",),
         ("tf-ipu build", "tf-ipu build --into-package    # in an image, for all its users"),
@@ -80,7 +80,7 @@ COMMANDS: dict[str, Command] = {
         "tf_ipu_shim.cli.doctor",
         "check this installation, and suggest fixes",
         VARIABLES_OF_SCRIPTS,
-        ("tf-ipu doctor", "tf-ipu doctor --json"),
+        ("tf-ipu doctor", "tf-ipu doctor --format json"),
     ),
     "env": Command(
         "tf_ipu_shim.cli.env",
@@ -99,7 +99,7 @@ COMMANDS: dict[str, Command] = {
         ),
     ),
     "info": Command(
-        "tf_ipu_shim.machine.gc_tools.info",
+        "tf_ipu_shim.cli.info",
         "list the simulated IPUs, and who uses them",
         VARIABLES_OF_SYSTEMS,
         ("tf-ipu info -l",),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import tf_ipu_shim
 from tf_ipu_shim import errors, keras2
-from tf_ipu_shim.cli.output import terminal
+from tf_ipu_shim.cli.output import formats, terminal
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import engine_options, flags
@@ -64,14 +64,14 @@ class Check:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    formats.add_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs all checks and prints their results."""
     checks = list(_all_checks())
-    if arguments.json:
-        print(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))
+    if arguments.format == formats.JSON:
+        print(formats.to_json(checks))
     else:
         for check in checks:
             _print_check(check)

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tf_ipu_shim.machine.gc_tools import info, inventory, listing
+from tf_ipu_shim.cli import info
+from tf_ipu_shim.machine.gc_tools import inventory, listing
 from tf_ipu_shim.machine.sharing.locks import Holder
 from tf_ipu_shim.machine.systems import System
 

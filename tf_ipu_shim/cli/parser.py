@@ -48,6 +48,16 @@ class SuggestingParser(argparse.ArgumentParser):
         known = {word: options for word in unknown}
         for word, choices in _CHOICES.findall(message):
             known[word] = set(re.findall(r"[\w-]+", choices))
-        near = {word: difflib.get_close_matches(word, sorted(names), n=1) for word, names in known.items()}
-        hints = [f"did you mean {close_matches[0]}?" for close_matches in near.values() if close_matches]
+        near = {word: self._value_named(word) or _nearest(word, names) for word, names in known.items()}
+        hints = [f"did you mean {meant}?" for meant in near.values() if meant]
         super().error("; ".join([message, *hints]))
+
+    def _value_named(self, word: str) -> str:
+        """Returns the option that has an unknown option's name as a value: `--format json` for `--json`."""
+        value = word.removeprefix("--")
+        having = [action for action in self._actions if value in (action.choices or ()) and action.option_strings]
+        return f"{having[0].option_strings[-1]} {value}" if having and word != value else ""
+
+
+def _nearest(word: str, names: Iterable[str]) -> str:
+    return next(iter(difflib.get_close_matches(word, sorted(names), n=1)), "")

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import tf_ipu_shim
 from tf_ipu_shim import cli, sdk
-from tf_ipu_shim.cli import log_filter, report
-from tf_ipu_shim.cli.output import formats, sizes
+from tf_ipu_shim.cli import report
+from tf_ipu_shim.cli.output import formats, log_filter, sizes
 from tf_ipu_shim.cli.parser import SuggestingParser
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.legacy.names import activation

@@ -1,7 +1,8 @@
 """Writes the trace of a profile as TensorBoard's profiler reads it: a trace file, or an XSpace with a plane per IPU.
 
 Of an XSpace, the profiler offers each of its tools, and all but the trace viewer are empty for IPUs. For a trace file
-it shows only the trace viewer, but the profiler based on `xprof` does not read such files.
+it shows only the trace viewer, but the profiler based on `xprof` does not read such files. It keeps the tools of a run
+in a file, which is written here. If it finds that file outdated, it offers all tools again. Checked on xprof 2.24.2.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _PROFILER, _WITHOUT_TRACE_FILES = "tensorboard_plugin_profile", "xprof"
 _PLANE = "/device:CUSTOM:IPU {}"  # the plugin shows planes of hosts, GPUs, TPUs and custom devices
 # TensorFlow 2.15 reads this one whether it is there or not (`ProcessMegascaleDcn`), and crashes where it is not.
 _HOST_PLANE = "/host:CPU"
+_TOOLS_FILE, _TOOLS_VERSION = ".cached_tools.json", 1
 _PICOSECONDS = 1e6  # in a microsecond
 
 
@@ -36,7 +38,15 @@ def write_log(profile: Profile, log_dir: str) -> pathlib.Path:
     else:
         path = folder / "ipu.xplane.pb"
         path.write_bytes(make_xspace(profile).SerializeToString())
+        (folder / _TOOLS_FILE).write_text(json.dumps(_tools(path)))
     return path
+
+
+def _tools(path: pathlib.Path) -> dict[str, Any]:
+    """Returns the tools that have data of an XSpace, as `xprof` keeps them: with the time and the size of its file."""
+    status = path.stat()
+    files = {path.name: f"{int(status.st_mtime)}-{status.st_size}"}
+    return {"version": _TOOLS_VERSION, "files": files, "tools": ["trace_viewer@"]}
 
 
 def _reads_trace_files() -> bool:

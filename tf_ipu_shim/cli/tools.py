@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from tf_ipu_shim import cli
-from tf_ipu_shim.cli import inventory
-from tf_ipu_shim.machine.gc_tools import info
+from tf_ipu_shim.cli import info, inventory
 
 INVENTORY = "print the attributes of every device"
 MONITOR = "print the simulated IPUs, and who uses them"

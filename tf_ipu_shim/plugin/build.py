@@ -1,7 +1,5 @@
 """Builds the C++ plugin against the installed TensorFlow and caches the library.
 
-    tf-ipu build      builds now instead of at first use and prints the library's path
-
 A library fits only one TensorFlow build (C++ ABI). So its file name has a digest of all its inputs: TensorFlow's
 version and git version, the platform, the flags, the sources and the compiler. Python's version is not part of it: the
 plugin does not link against Python. Within the package, neither the compiler nor glibc counts: the wheel's tag says
@@ -10,19 +8,24 @@ which systems can use the library. `CXX` asks for a compiler, and so for no such
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import hashlib
 import os
 import pathlib
 import platform
-import sys
 from collections.abc import Iterable, Sequence
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.machine.environment import log_level
-from tf_ipu_shim.plugin import cache, compiler, message_headers, private_symbols, progress, translation_units
+from tf_ipu_shim.plugin import (
+    build_processes,
+    cache,
+    compiler,
+    message_headers,
+    private_symbols,
+    progress,
+    translation_units,
+)
 
 SOURCE_DIRECTORY = compiler.SOURCE_DIRECTORY
 
@@ -156,7 +159,9 @@ def _build(
     sources = [file for file in files if file.suffix == ".cc" and file.name != private_symbols.PROGRAM]
     title = f"Building the IPU plugin for TensorFlow {tensorflow.version}, once"
     try:
-        with cache.scratch_path(target) as scratch, contextlib.ExitStack() as building:
+        with contextlib.ExitStack() as building:
+            building.enter_context(build_processes.cleaned_up_at_signals())
+            scratch = building.enter_context(cache.scratch_path(target))
             message_headers.write(scratch)
             own, system = compiler.include_directories(sources, tensorflow.compile_flags, scratch)
             units = translation_units.divide(sources, translation_units.unit_count(), [*own, *system])
@@ -207,36 +212,3 @@ def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], libc: tu
     for file in files:
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `tf-ipu build`."""
-    parser.add_argument("--rebuild", action="store_true", help="compile even if the cache has the library")
-    parser.add_argument(
-        "--into-package",
-        action="store_true",
-        help="store the library in the package, for all users of this environment, instead of in the user's cache",
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Builds the plugin and prints its path; returns the exit status."""
-    directory = cache.PREBUILT_DIRECTORY if arguments.into_package else None
-    os.environ.setdefault(log_level.TENSORFLOW, "2")  # what it says of the processor while it is imported
-    try:
-        print(ensure_built(rebuild=arguments.rebuild or arguments.into_package, directory=directory))
-    except errors.PluginError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """Builds without an installed `tf-ipu`, with the same options."""
-    parser = argparse.ArgumentParser(prog="python -m tf_ipu_shim.plugin.build", description=run.__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args(words))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,11 +13,10 @@ import os
 import pathlib
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.plugin import build_processes
 
 ENVIRONMENT_VARIABLE = "CXX"
 FLAGS = ("-O2", "-fPIC", "-fvisibility-inlines-hidden")
@@ -103,7 +102,8 @@ def compile_library(
     flags += [*(f"-isystem{folder}" for folder in system), *(f"-I{folder}" for folder in own)]
     flags += _WITHOUT_COLLECTIONS if has_memory else ()
 
-    def compile_unit(index: int, part: Sequence[pathlib.Path]) -> str:
+    def compile_unit(numbered: tuple[int, Sequence[pathlib.Path]]) -> str:
+        index, part = numbered
         unit = directory / f"plugin{index}.cc"
         unit.write_text("".join(f'#include "{source.resolve()}"\n' for source in part))
         object_file = str(unit.with_suffix(".o"))
@@ -112,8 +112,7 @@ def compile_library(
         compiled(len(part))
         return object_file
 
-    with ThreadPoolExecutor(len(units)) as pool:
-        objects = list(pool.map(compile_unit, range(len(units)), units))
+    objects = build_processes.map_in_parallel(compile_unit, list(enumerate(units)), len(units))
     library = directory / "plugin.so"
     # A symbol that nothing provides is an error here instead of at load time.
     _link([*compiler.command, "-shared", "-Wl,-z,defs", *objects, "-o", str(library), *link_flags])
@@ -138,7 +137,7 @@ def run_command(command: Sequence[str], label: str, subject: str = "The IPU plug
     """Runs a compiler's command; its failure is an error that shows the first errors."""
     environment = {**os.environ, "LC_ALL": "C"}
     try:
-        process = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment)
+        process = build_processes.run(command, environment)
     except OSError as error:
         raise errors.PluginError(
             f"{subject} cannot be built: {command[0]} does not start ({error}). {missing_compiler_message()}"

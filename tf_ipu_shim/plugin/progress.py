@@ -71,6 +71,8 @@ class BuildProgress:
         self._stopped.set()
         if self._drawing is not None:
             self._drawing.join()
+        if kind is not None and not issubclass(kind, Exception):
+            self._outcome += ": the build was interrupted, the next use starts it again"
         write(f"{self._outcome} ({time.monotonic() - self._started:.0f} s)\n")
 
     def _draw(self) -> None:

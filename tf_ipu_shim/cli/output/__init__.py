@@ -1,1 +1,1 @@
-"""Prints the results of commands: formats, colours, widths."""
+"""Decides how commands print: formats, colours, widths, and which log lines they show."""

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tf_ipu_shim
-from tf_ipu_shim.cli import import_log_filter
+from tf_ipu_shim.cli.output import import_log_filter
 from tf_ipu_shim.cli.poprun import agent_messages, instance, options, process_tree
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.sharing import attach

@@ -15,11 +15,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine.sharing import private_files
-from tf_ipu_shim.plugin import cache, compiler, progress, translation_units
+from tf_ipu_shim.plugin import build_processes, cache, compiler, progress, translation_units
 from tf_ipu_shim.poplar_sdk.toolchain import option_headers, prefix_files, sources
 
 SUBJECT = "The Poplar runtime"
@@ -88,6 +87,7 @@ def _build(command: compiler.Compiler, prefix: pathlib.Path) -> None:
     files = [source for source, _ in missing]
     try:
         with (
+            build_processes.cleaned_up_at_signals(),
             progress.BuildProgress(
                 "Building the Poplar runtime, once", max(1, len(files)), _expected_seconds(files), SUBJECT
             ) as shown,
@@ -134,8 +134,7 @@ def _compile(
         cache.publish_library(made, target)
         compiled(1)
 
-    with ThreadPoolExecutor(translation_units.cores()) as pool:
-        list(pool.map(compile_one, missing))
+    build_processes.map_in_parallel(compile_one, missing, translation_units.cores())
 
 
 def _link(

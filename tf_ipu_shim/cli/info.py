@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Mapping
 
+from tf_ipu_shim.cli.output import formats
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.gc_tools import listing
 from tf_ipu_shim.machine.sharing import attach
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--system", metavar="NAME", help="show this system instead of the one in use [env: TF_IPU_SHIM_SYSTEM]"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    formats.add_argument(parser)
     parser.set_defaults(program=parser.prog)
     parser.epilog = f"Systems: {', '.join(systems.SYSTEMS)}."
 
@@ -55,8 +55,8 @@ def _text(arguments: argparse.Namespace, system: System, holders: Mapping[int, H
     chosen = None if arguments.device_id is None else (system.device(arguments.device_id),)
     if arguments.ipu_arch:
         return system.chip.target
-    if arguments.json:
-        return json.dumps(listing.as_data(system, chosen or system.devices, holders), indent=2)
+    if arguments.format == formats.JSON:
+        return formats.to_json(listing.as_data(system, chosen or system.devices, holders))
     if arguments.device_info and chosen:
         return listing.device_info(system, chosen[0], holders)
     if arguments.list_devices or chosen:

@@ -11,7 +11,7 @@ import logging
 import os
 import warnings
 
-from tf_ipu_shim.cli import import_log_filter
+from tf_ipu_shim.cli.output import import_log_filter
 from tf_ipu_shim.machine.environment import log_level
 
 _ALL, _ERRORS = "0", "2"
