@@ -45,12 +45,6 @@ def test_lines_of_the_driver_and_of_tensorflow(python, options, driver, tensorfl
         assert [line for line in lines[:-1] if "/plugin/poplar/" not in line] == []
 
 
-def test_building_shows_no_lines_of_tensorflow(python):
-    process = python("-m", "tf_ipu_shim.cli", "build", environment={"TF_CPP_MIN_LOG_LEVEL": None})
-    assert (process.returncode, process.stderr) == (0, "")
-    assert process.stdout.endswith(".so\n")
-
-
 @pytest.mark.slow
 def test_advice_of_keras_about_gpus(python):
     text = "from tensorflow import keras\nfrom tensorflow.python import ipu\nimport tensorflow as tf\n"

@@ -1,4 +1,4 @@
-"""The log has no line of XLA about ops that it cannot convert, and all lines about other ops."""
+"""The log has no line of XLA about ops that it cannot convert, all lines about other ops, none of the import."""
 
 import pytest
 
@@ -67,3 +67,10 @@ def test_an_op_of_the_cpu_that_fails(python, tmp_path):
     after = python(script(tmp_path, PROGRAM + CPU_OP_THAT_FAILS))
     assert (alone.returncode, after.returncode) == (0, 0), alone.stderr + after.stderr
     assert alone.stderr.count("OP_REQUIRES failed") == after.stderr.count("OP_REQUIRES failed") > 0
+
+
+@pytest.mark.subprocess
+def test_building_shows_no_lines_of_tensorflow(python):
+    process = python("-m", "tf_ipu_shim.cli", "build", environment={"TF_CPP_MIN_LOG_LEVEL": None})
+    assert (process.returncode, process.stderr) == (0, "")
+    assert process.stdout.endswith(".so\n")
