@@ -7,8 +7,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tensorflow.compat.v2 import errors
-
 from tf_ipu_shim.compiler.checks import other_devices
 from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
@@ -169,14 +167,6 @@ class _Lowering:
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             kernels_program = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
             launches, runs, execution = self._resolve_mode(program, kernels_program, execution, unknown)
-            if work.dynamic and execution.mode == XLA:
-                raise errors.UnimplementedError(
-                    None,
-                    None,
-                    f"{program.node.name} cannot run, because {execution.reason}, and XLA would compute other results "
-                    f"than TensorFlow: {work.dynamic} {_DYNAMIC}. Give this tensor a constant size, or run the op "
-                    "without a kernel on the host: ipu.scopes.outside_compilation_scope().",
-                )
             return _Plan(plan, work, details, launches, runs, execution)
 
     def _unexplained_errors(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
@@ -267,6 +257,8 @@ class _Lowering:
         is_other = planned.has_chunks or self._run_request is not self._request
         launches = self._lower(chunks=False, request=self._run_request) if is_other else planned
         return launches, to_kernels(
+            self._library,
+            self._call,
             launches,
             self._run_request.library,
             self._diagnostics.describe,
@@ -285,8 +277,10 @@ class _Lowering:
         """Returns launches, executable form and mode; some programs must use XLA after all."""
         launches, runs = lowered
         is_required = self._is_required or execution.is_required
-        execution = resolve_execution(execution, self._library, runs, {} if is_required else unknown)
-        if execution.mode != KERNELS:
+        execution = resolve_execution(execution, runs, unknown, is_required)
+        if execution.mode == KERNELS and runs.clusters:
+            runs = self._prepare_for_xla(runs)
+        elif execution.mode != KERNELS:
             launches = runs = planned if self._asked.mode == AUTO else self._lower(chunks=True)
         launches.result_shapes = runs.result_shapes = planned.result_shapes
         return launches, runs, execution

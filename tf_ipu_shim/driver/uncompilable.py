@@ -30,6 +30,8 @@ _CONVERTED = re.compile(r"conversion failed while converting ([^\s\[]+)\[")  # t
 _MAY_COMPILE_LATER = re.compile(r"uninitiali[sz]ed|variable .* (not|no) ", re.IGNORECASE)
 _CONSTANT = "must be a compile-time constant"
 _LIST = re.compile(r"dynamic slice dimension|tensor list|TensorList|list element|num_elements", re.IGNORECASE)
+_DYNAMIC = re.compile(r"dynamic(ally)?[ -](sized|shape)", re.IGNORECASE)
+_DYNAMIC_MESSAGE = "an op that needs constant sizes takes a tensor with a size that follows from values"
 _CONSTANT_ADVICE = (
     "Arguments that represent shapes or dimensions must be evaluated to concrete values at compile time. Compute "
     "sizes, axes and slice offsets from Python numbers and static shapes, not from values of the program. To write "
@@ -121,6 +123,8 @@ def _origin(program: LoweredProgram, function: str, scope: str) -> _LaunchOrigin
 def _refusal(diagnostics: Diagnostics, origin: _LaunchOrigin, xla_message: str) -> str:
     message = error_texts.clean(xla_message.strip().split("\n")[0]).rstrip(".")
     advice = _CONSTANT_ADVICE if _CONSTANT in message else _LIST_ADVICE if _LIST.search(xla_message) else _ADVICE
+    if advice is _ADVICE and _DYNAMIC.search(message):
+        message, advice = _DYNAMIC_MESSAGE, _CONSTANT_ADVICE
     described = _describe_op(diagnostics, origin, xla_message)
     return f"Cannot compile {display_name(origin.scope)}: {message}.{described} {advice}"
 

@@ -52,6 +52,13 @@ def test_data_that_cannot_be_fed(data, options, match):
             model.fit(*data, verbose=0, **options)
 
 
+def test_validation_data_that_cannot_be_fed():
+    with strategy().scope():
+        model = compiled(sequential(), steps_per_execution=2)
+        with pytest.raises(ValueError, match="contains a shape .*drop_remainder=True.*about the validation data"):
+            model.fit(batches(), validation_data=batches(False, 12), verbose=0)
+
+
 def test_a_partial_execution_of_older_sdks(monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.5")
     with strategy().scope():

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from tensorflow.compat.v2 import errors as errors_impl
 
-from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
+from tf_ipu_shim.compiler.kernels.op_launches import ops_without_kernel
 from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.machine.environment.execution_mode import KERNELS, XLA
-from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime import log
-from tf_ipu_shim.tf_private.protos import graph_pb2
 
 if TYPE_CHECKING:
     from tf_ipu_shim.runtime.device import IpuDevice
@@ -68,46 +66,36 @@ def _without_xla(op: str) -> Execution:
 
 
 def resolve_execution(
-    requested: Execution, plugin: Library, program: LoweredProgram, without_form: Mapping[str, str]
+    execution: Execution, program: LoweredProgram, without_form: Mapping[str, str], is_required: bool
 ) -> Execution:
-    """Resolves the requested mode `kernels` for a program, which may fall back to XLA.
+    """Resolves the mode `kernels` for a program, which may fall back to XLA.
 
     Both modes refuse programs that an IPU could not compile. If XLA has returned the HLO of a program, it can compile
     it. Otherwise XLA runs it, and refuses it in its own words if necessary.
+
+    Args:
+        program: its form in mode `kernels`.
+        without_form: XLA's errors for the parts of it that have no HLO.
+        is_required: whether XLA would compute other results, so that it runs only the ops without a kernel.
     """
-    reason = ""
-    if without_form:
+    reason, missing = "", ", ".join(ops_without_kernel(program))
+    if without_form and not is_required:
         reason = f"XLA has no HLO of the program before it runs: {next(iter(without_form.values()))}"
-    elif missing := _types_without_kernel(plugin, program):
-        reason = f"TensorFlow has no kernel for {', '.join(missing)}"
+    elif missing:
+        reason = f"TensorFlow has no kernel for {missing}"
     if not reason:
-        return requested
-    if requested.is_checked:
+        return execution
+    if execution.is_checked:
         raise errors_impl.UnimplementedError(
             None,
             None,
             f"Floating-point exceptions need each op of a program to run by itself, and those of {program.node.name} "
             f"cannot: {reason}. Switch inv, div0, oflo and nanoo of IPUConfig.floating_point_behaviour off.",
         )
-    if requested.is_rounded:
+    if execution.is_rounded:
         log.warning(
-            f"{program.node.name} rounds float16 to the nearest, not stochastically as configured: that needs each of "
-            f"its ops to run by itself, and {reason}."
+            f"{missing if is_required else program.node.name} rounds float16 to the nearest, not stochastically as "
+            f"configured: that needs each op to run by itself, and {reason}."
         )
         reason = f"{reason}, so that float16 is rounded to the nearest"
-    return Execution(XLA, reason)
-
-
-def _types_without_kernel(plugin: Library, program: LoweredProgram) -> list[str]:
-    """Returns the op types of a program that have no TensorFlow kernel."""
-    nodes = [
-        node
-        for function in program.functions
-        for node in function.node_def
-        if vocabulary.CHIP_ATTRIBUTE in node.attr
-        and node.op not in {*vocabulary.FUNCTION_ATTRIBUTES, vocabulary.LAUNCH}
-    ]
-    graph = graph_pb2.GraphDef(node=nodes)
-    for index, node in enumerate(graph.node):
-        node.name = str(index)
-    return list(dict.fromkeys(nodes[int(name)].op for name in plugin.without_kernel(graph.SerializeToString())))
+    return execution if is_required else Execution(XLA, reason)

@@ -29,15 +29,17 @@ from tf_ipu_shim.compiler.kernels.bias_fusion import fuse_biases
 from tf_ipu_shim.compiler.kernels.inlining import inline_calls, referenced_functions
 from tf_ipu_shim.compiler.kernels.loop_frames import lower_loops
 from tf_ipu_shim.compiler.kernels.one_dnn_pooling import use_one_dnn_pooling
+from tf_ipu_shim.compiler.kernels.op_launches import OpLaunches
 from tf_ipu_shim.compiler.kernels.out_of_bounds import guard_inputs
-from tf_ipu_shim.compiler.kernels.random_launches import DEPENDS_ON_FOLDING, LAUNCHED, launch_functions, narrow_seeds
+from tf_ipu_shim.compiler.kernels.random_launches import DEPENDS_ON_FOLDING, LAUNCHED, narrow_seeds
 from tf_ipu_shim.compiler.kernels.simplify import simplify_function
 from tf_ipu_shim.compiler.kernels.stochastic_rounding import set_rounding
 from tf_ipu_shim.compiler.passes import variable_order
 from tf_ipu_shim.compiler.passes.assertions import ASSERT, Describe, asserting_functions
 from tf_ipu_shim.compiler.passes.dead_code_elimination import eliminate_dead_code
 from tf_ipu_shim.machine.ids import Chip
-from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2
+from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, graph_pb2, node_def_pb2
 
 # Attributes by which TensorFlow compiles a function or replaces it by another one.
 _IRRELEVANT_ATTRIBUTES = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
@@ -46,6 +48,8 @@ _serial = itertools.count()
 
 
 def to_kernels(
+    plugin: Library,
+    call: Call,
     program: LoweredProgram,
     library: Mapping[str, function_pb2.FunctionDef],
     describe: Describe | None = None,
@@ -53,10 +57,13 @@ def to_kernels(
     on_one_thread: bool = False,
     describes_all: bool = True,
 ) -> LoweredProgram:
-    """Returns the program with its XLA launches replaced by calls of functions that run op by op."""
+    """Returns the program with its XLA launches replaced by calls of functions that run op by op.
+
+    Its XLA programs are those of the ops without a kernel, one op each.
+    """
     programs = set(program.programs)
     functions = {function.signature.name: function for function in program.functions}
-    copies = _FunctionCopies({**library, **functions}, program, describe, refuses, describes_all)
+    copies = _FunctionCopies(plugin, call, {**library, **functions}, program, describe, refuses, describes_all)
     # What XLA programs and ops of the host call stays as it is: TensorFlow knows it since the lowering asked about it.
     called = [functions[name] for name in program.traced if name in functions]
     unlike = programs.union(program.traced)
@@ -65,11 +72,11 @@ def to_kernels(
     is_launch = node.op == vocabulary.LAUNCH
     if is_launch:
         copies.replace_by_call(node)
-    run = _inline_all([*emitted, *copies.made.values()], node)
+    run = _inline_all([*emitted, *copies.made.values(), *copies.launches.functions], node)
     if is_launch and on_one_thread and _can_run_on_one_thread(run):
         node.attr["executor_type"].s = b"SINGLE_THREADED_EXECUTOR"  # checked on 2.15.1 and 2.21.0
     _disable_rewriting([node, *(inside for function in run for inside in function.node_def)])
-    return dataclasses.replace(program, node=node, functions=[*called, *run])
+    return dataclasses.replace(program, node=node, functions=[*called, *run], clusters=copies.launches.clusters)
 
 
 def _inline_all(
@@ -108,13 +115,15 @@ class _FunctionCopies:
 
     def __init__(
         self,
+        plugin: Library,
+        call: Call,
         library: Mapping[str, function_pb2.FunctionDef],
         program: LoweredProgram,
         describe: Describe | None,
         refuses: bool,
         describes_all: bool,
     ) -> None:
-        self._library = library
+        self._plugin, self._library = plugin, library
         self._traced = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
         self._device = program.node.device
         self._is_replicated = any(
@@ -131,7 +140,7 @@ class _FunctionCopies:
         )
         self._random = callers_of(drawing, library)
         self._names: dict[tuple[str, int, frozenset[int]], str] = {}
-        self._launchers: dict[tuple[object, ...], str] = {}
+        self.launches = OpLaunches(call, self._fresh)
         self.made: dict[str, function_pb2.FunctionDef] = {}
 
     def with_calls(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
@@ -199,8 +208,11 @@ class _FunctionCopies:
                     scope, parts.get(node.name, node)
                 ).encode()
             self._redirect(node, chip, by_compiler)
-            if by_compiler is not None and node.op in LAUNCHED and node.name not in by_compiler.names:
-                self._launch(node)
+        launched = _without_kernel(self._plugin, copy.node_def)
+        if by_compiler is not None:
+            launched.update(node.name for node in copy.node_def if node.op in LAUNCHED)
+            launched.difference_update(by_compiler.names)
+        self.launches.replace(copy, launched, scope)
         return copy
 
     def _with_kernel_ops(self, function: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
@@ -218,21 +230,6 @@ class _FunctionCopies:
             op_functions.restore_op(node)
         return copy
 
-    def _launch(self, node: node_def_pb2.NodeDef) -> None:
-        """Makes XLA run a single op."""
-        chip = node.attr[vocabulary.CHIP_ATTRIBUTE].i
-        attributes = sorted(set(node.attr) - {vocabulary.DESCRIPTION_ATTRIBUTE})
-        content = (node.op, chip, *(node.attr[key].SerializeToString() for key in attributes))
-        if content not in self._launchers:
-            name = self._fresh(f"{node.op}_on_ipu{chip}")
-            functions = launch_functions(node, name)
-            self.made.update((function.signature.name, function) for function in functions)
-            self._launchers[content] = name
-        call = node_def_pb2.NodeDef(name=node.name, device=node.device, input=node.input)
-        results = op_types.output_types(node)["output"]
-        calls.make_call(call, op_types.input_types(node), results, self._launchers[content])
-        node.CopyFrom(call)
-
     def _redirect(self, node: node_def_pb2.NodeDef, chip: Chip, by_compiler: FoldedOps | None) -> None:
         for _, function in op_types.function_values(node):
             constant_arguments: frozenset[int] = frozenset()
@@ -244,6 +241,12 @@ class _FunctionCopies:
             node.attr["_lower_using_switch_merge"].CopyFrom(attr_value_pb2.AttrValue(b=True))
         if node.op in vocabulary.LOOPS:
             node.attr["parallel_iterations"].i = 1  # as on an IPU: what an iteration does is done before the next one
+
+
+def _without_kernel(plugin: Library, nodes: Iterable[node_def_pb2.NodeDef]) -> set[str]:
+    """Returns the names of ops that TensorFlow's CPU device has no kernel for."""
+    graph = graph_pb2.GraphDef(node=[node for node in nodes if node.op not in vocabulary.FUNCTION_ATTRIBUTES])
+    return set(plugin.without_kernel(graph.SerializeToString()))
 
 
 def _return_after_accesses(function: function_pb2.FunctionDef) -> None:

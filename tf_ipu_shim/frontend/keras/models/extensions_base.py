@@ -424,15 +424,19 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         def validate(epoch: int) -> dict[str, Any]:
             if not keras_members.should_eval(model, epoch, frequency):
                 return {}
-            logs = model.evaluate(
-                x=x,
-                y=y,
-                sample_weight=weights,
-                batch_size=batch_size,
-                steps=steps,
-                callbacks=callbacks,
-                return_dict=True,
-            )
+            try:
+                logs = model.evaluate(
+                    x=x,
+                    y=y,
+                    sample_weight=weights,
+                    batch_size=batch_size,
+                    steps=steps,
+                    callbacks=callbacks,
+                    return_dict=True,
+                )
+            except ValueError as error:
+                error.args = (f"{error} This is about the validation data of fit.", *error.args[1:])
+                raise
             return {f"val_{name}": value for name, value in logs.items()}
 
         return validate
