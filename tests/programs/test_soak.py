@@ -324,6 +324,14 @@ def test_a_small_soak_runs_some_of_the_ops():
     assert chosen[0] == op_lane.all_ops() and len(chosen[1]) == round(len(chosen[0]) * 0.02) and len(chosen[2]) == 1
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [("0", (1, 0, [])), ("1e9", (3, 1, ["another value"]))])
+def test_a_part_ends_after_its_seconds_with_what_it_found(seconds, expected):
+    findings = ["", modes.Finding("refused", "no"), modes.Finding("different", "another value")]
+    part = parts._each(lambda options: iter(findings), "things")
+    found = part(soak_command._parsed(["--seconds", seconds]))
+    assert (found.count, found.refused, found.wrong) == expected
+
+
 @pytest.mark.parametrize("size", ["0", "-1", "2"])
 def test_sizes_that_are_no_part_are_refused(size, capsys):
     with pytest.raises(SystemExit):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import pathlib
 import sys
 import time
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, whole, _, things in _COUNTS:
         parser.add_argument(f"--{name}", type=int, help=f"{things} [{whole} times the size]")
     parser.add_argument("--silence", type=float, default=600, help="seconds without progress that count as hanging")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="after which a process ends a part")
     parser.add_argument("--only", nargs="+", metavar="PART", help="of programs, models, memory, ... as it prints them")
     parser.add_argument("--ops", nargs="*", metavar="OP", help="only these TensorFlow ops; without names, all")
     parser.add_argument("--edges", nargs="*", metavar="OP", help="the same with elements at the edges of their types")

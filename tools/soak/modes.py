@@ -216,9 +216,9 @@ def outcome(run: Callable[[], list[list[np.ndarray]]]) -> Outcome:
         return Outcome(error=error)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Finding:
-    """The verdict of a comparison: `same`, `refused` (in all modes) or `different`, and how."""
+    """The verdict of a comparison: `same`, `refused` (in all modes), `different` or what ops add, and how."""
 
     status: str
     detail: str = ""

@@ -6,7 +6,8 @@ import argparse
 import dataclasses
 import faulthandler
 import random
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from soak import (
@@ -52,14 +53,11 @@ class Found:
 Options = argparse.Namespace
 
 
-def programs(options: Options) -> Found:
+def _programs(options: Options) -> Iterator[str]:
     """Random programs with feeds, in both execution modes."""
-    wrong = []
     for number in range(options.first, options.first + options.programs):
-        watch(options.silence)
         program = feed_programs.Program.draw(random.Random(options.seed * 1_000_003 + number))
-        wrong += [text for mode in feed_programs.MODES if (text := feed_programs.difference(program, mode))]
-    return Found(options.programs, "programs", wrong)
+        yield "\n".join(filter(None, (feed_programs.difference(program, mode) for mode in feed_programs.MODES)))
 
 
 def random_models(options: Options) -> Found:
@@ -106,21 +104,15 @@ COMPARED = {"slices": slice_programs, "lists": list_programs, "sizes": size_prog
 """Kinds of programs that are compared between execution modes."""
 
 
-def _compared(kind: Any) -> Callable[[Options], Found]:
-    """Returns a part that draws programs of a kind and runs each in all execution modes."""
+def _compared(kind: Any) -> Callable[[Options], Iterator[modes.Finding]]:
+    """Returns a function that draws programs of a kind and runs each in all execution modes."""
 
-    def part(options: Options) -> Found:
-        found = Found(0, "programs", [])
+    def look(options: Options) -> Iterator[modes.Finding]:
         for number in range(options.first, options.first + options.compared):
-            watch(options.silence)
             program = kind.Program.draw(random.Random(options.seed * 1_000_003 + number))
-            finding = kind.compare(program, modes.FORMS[number % len(modes.FORMS)])
-            found.count += 1
-            found.refused += finding.status == "refused"
-            found.wrong += [finding.detail] if finding.status == "different" else []
-        return found
+            yield kind.compare(program, modes.FORMS[number % len(modes.FORMS)])
 
-    return part
+    return look
 
 
 def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Options], Found]:
@@ -134,15 +126,20 @@ def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Opti
     return part
 
 
-def _each(look: Callable[[Options], Iterable[str]], things: str) -> Callable[[Options], Found]:
-    """Returns a part that gives a text for each thing it looks at."""
+def _each(look: Callable[[Options], Iterable[str | modes.Finding]], things: str) -> Callable[[Options], Found]:
+    """Returns a part that takes a finding, or the text of what is wrong, of each thing, until its seconds are over."""
 
     def part(options: Options) -> Found:
         found = Found(0, things, [])
-        for problem in look(options):
+        began = time.monotonic()
+        for finding in look(options):
             watch(options.silence)
+            status = getattr(finding, "status", "different" if finding else "same")
             found.count += 1
-            found.wrong += [problem] if problem else []
+            found.refused += status == "refused"
+            found.wrong += [getattr(finding, "detail", finding)] if status == "different" else []
+            if time.monotonic() - began > options.seconds:
+                break
         return found
 
     return part
@@ -172,8 +169,8 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "accesses": _each(lambda options: access_programs.found(options.first, options.compared), "functions of variables"),
     "keras_models": _each(lambda options: keras_programs.found(options.first, options.compared), "random Keras models"),
     "models": random_models,
-    "programs": programs,
-    **{name: _compared(kind) for name, kind in COMPARED.items()},
+    "programs": _each(_programs, "programs"),
+    **{name: _each(_compared(kind), "programs") for name, kind in COMPARED.items()},
 }
 
 

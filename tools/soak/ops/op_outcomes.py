@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from soak.modes import Finding
 from soak.ops import op_cases, op_recipes
 
 # Allowed difference between XLA and kernels: a few roundings, more for approximated functions.
@@ -35,22 +36,11 @@ class Outcome:
     error: Exception | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """The verdict of a comparison.
-
-    Args:
-        status: `same`, `same error`, `refused`, `different`, or one of four. `not compiled` is XLA's refusal,
-        `unchecked` a value that XLA does not check. `NaN` is one that XLA changes; `more` has no CPU kernel. detail:
-        what was wanted and what came.
-    """
-
-    status: str
-    detail: str = ""
-
-
 def compared(case: op_cases.Case, mode: str, wanted: Outcome, got: Outcome) -> Finding:
     """Returns whether an IPU's outcome is the CPU's.
+
+    Besides `same`, `refused` and `different` there are: `same error`; `not compiled`, refused by XLA; `unchecked`, a
+    value that XLA does not check; `more`, what has no kernel for the CPU.
 
     Args:
         case: what was run.

@@ -24,8 +24,9 @@ import tensorflow as tf
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import op_def_library, ops
 
+from soak.modes import Finding
 from soak.ops import hostile, op_cases, op_recipes
-from soak.ops.op_outcomes import REFUSED, Finding, Outcome, compared, short
+from soak.ops.op_outcomes import REFUSED, Outcome, compared, short
 from soak.programs.feed_programs import running
 from tf_ipu_shim import ipu
 
