@@ -127,17 +127,18 @@ def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Opti
 
 
 def _each(look: Callable[[Options], Iterable[str | modes.Finding]], things: str) -> Callable[[Options], Found]:
-    """Returns a part that takes a finding, or the text of what is wrong, of each thing, until its seconds are over."""
+    """Returns a part that looks at things, each with a finding or the text of what is wrong, until its time is over."""
 
     def part(options: Options) -> Found:
         found = Found(0, things, [])
         began = time.monotonic()
         for finding in look(options):
             watch(options.silence)
-            status = getattr(finding, "status", "different" if finding else "same")
+            if isinstance(finding, str):
+                finding = modes.Finding("different" if finding else "same", finding)
             found.count += 1
-            found.refused += status == "refused"
-            found.wrong += [getattr(finding, "detail", finding)] if status == "different" else []
+            found.refused += finding.status == "refused"
+            found.wrong += [finding.detail] if finding.status == "different" else []
             if time.monotonic() - began > options.seconds:
                 break
         return found

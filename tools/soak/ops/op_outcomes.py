@@ -39,8 +39,8 @@ class Outcome:
 def compared(case: op_cases.Case, mode: str, wanted: Outcome, got: Outcome) -> Finding:
     """Returns whether an IPU's outcome is the CPU's.
 
-    Besides `same`, `refused` and `different` there are: `same error`; `not compiled`, refused by XLA; `unchecked`, a
-    value that XLA does not check; `more`, what has no kernel for the CPU.
+    Ops have more verdicts. `same error` is an error of the same class. `not compiled` is XLA's own refusal. `unchecked`
+    is a value that XLA does not check. `more` has no kernel for the CPU.
 
     Args:
         case: what was run.
