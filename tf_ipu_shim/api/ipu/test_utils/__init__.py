@@ -1,5 +1,7 @@
 """`tensorflow.python.ipu.test_utils`: helpers of Graphcore's own tests."""
 
+# Not lazy: its import gives every `tf.test.TestCase` the assertions.
+from tf_ipu_shim.api.ipu.test_utils import test_case_extensions as test_case_extensions
 from tf_ipu_shim.api.lazy_modules import lazy
 
 __getattr__, __dir__ = lazy(
