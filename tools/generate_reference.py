@@ -186,6 +186,8 @@ def environment_variables() -> str:
     others = {
         "TF_POPLAR_FLAGS": "flags of the SDK. After a change configure again ([Options](options/options.md))",
         "POPLAR_ENGINE_OPTIONS": "engine options of Poplar in JSON ([Options](options/options.md))",
+        "GCDA_OPTIONS": "simulates a hardware error "
+        "([Find why a program cannot run](../how_to/port/unsupported_programs.md))",
         **env.TENSORFLOW,
     }
     lines += table(["variable", "meaning"], [[f"`{name}`", what] for name, what in others.items()])

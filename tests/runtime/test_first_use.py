@@ -114,6 +114,21 @@ def test_what_fails_is_tried_again(monkeypatch):
     assert plain_op() == [-1, -2]
 
 
+@pytest.mark.parametrize("flags, fails", [("", True), ("--use_ipu_model", False)])
+def test_a_simulated_error_ends_the_first_load(monkeypatch, flags, fails):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
+    monkeypatch.setenv("GCDA_OPTIONS", '{"simulateSOCError.errorList": "IPUSOFTERR"}')
+    configured()
+    if fails:
+        message = (
+            r"\[Poplar\]\[Load engine\] recoverable_runtime_error: .*IPU_RESET.*IPUSOFTERR error on IPU 0 of " + IPU
+        )
+        with pytest.raises(tf.errors.InternalError, match=message):
+            plain_op()
+    assert plain_op() == [-1, -2]
+    assert plain_op() == [-1, -2]
+
+
 def test_an_unusable_lock_directory_shows_no_traceback(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("no directory")
     with monkeypatch.context() as changed:

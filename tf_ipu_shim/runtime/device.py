@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_ipu_shim.machine import ipu_model, selection
 from tf_ipu_shim.machine.chips import ChipSpec
-from tf_ipu_shim.machine.environment import engine_options, flags, sdk_environment
+from tf_ipu_shim.machine.environment import engine_options, flags, sdk_environment, simulated_errors
 from tf_ipu_shim.machine.ids import Device
 from tf_ipu_shim.machine.number_ranges import format_ranges
 from tf_ipu_shim.machine.sharing import attach
@@ -57,6 +57,7 @@ class IpuDevice:
         self._candidates = candidates
         self._attachment: Attachment | None = None
         self._model_attached = False
+        self._failed_loads = 0
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
@@ -106,6 +107,7 @@ class IpuDevice:
         return {
             **{f"--{name}": value for name, value in flags.set_flags_without_effect(flags.current()).items()},
             **engine_options.without_effect(self.engine_options),
+            **simulated_errors.without_effect(),
             **sdk_environment.set_variables(),
         }
 
@@ -164,6 +166,15 @@ class IpuDevice:
                 if self._attachment is None:
                     raise self._unavailable("Could not find an available device for TensorFlow virtual device")
             log.attached(self.ordinal, self.num_ipus, self.poplar_id or 0)
+
+    def load(self) -> str | None:
+        """Begins to run programs; returns the message of the hardware error that is simulated, if one comes."""
+        error = simulated_errors.current() if self.attached and not self.on_model else None
+        with self._lock:
+            if error is None or not error.comes(self._failed_loads):
+                return None
+            self._failed_loads += 1
+        return error.text(self.name)
 
     def close(self) -> None:
         """Releases the IPUs for good and wakes anyone who waits for them; a second call does nothing."""

@@ -35,6 +35,8 @@ def _attach(request: Any) -> Any:
     _check_engine_options(device)
     if request.attach or device.connection != ON_DEMAND:
         device.attach()
+    if failure := device.load():
+        raise tf_errors.InternalError(None, None, failure)
     uses = driver_pb2.DeviceUse
     running = uses.RUNS if device.attached else uses.UNATTACHED
     return uses(use={PRE_COMPILE: uses.GIVES_ZEROS, NEVER: uses.COMPILES_ONLY}.get(device.connection, running))

@@ -61,8 +61,10 @@ def is_effective(name: str) -> bool:
     return name in known() and known()[name].effect != RECORDED
 
 
-def parse(text: str) -> dict[str, str]:
-    """Reads a JSON object of engine options.
+def parse(
+    text: str, variable: str = ENVIRONMENT_VARIABLE, example: str = '{"debug.allowOutOfMemory": "true"}'
+) -> dict[str, str]:
+    """Reads the JSON object of options that a variable holds.
 
     Source: docs/reference/facts.md, section "POPLAR_ENGINE_OPTIONS".
 
@@ -72,20 +74,20 @@ def parse(text: str) -> dict[str, str]:
     """
     if not text.strip():
         return {}
-    advice = 'Write a JSON object of strings, as in {"debug.allowOutOfMemory": "true"}.'
+    advice = f"Write a JSON object of strings, as in {example}."
     try:
         options = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
     except ValueError as error:
-        raise ValueError(f"{ENVIRONMENT_VARIABLE} is {text!r}, which is not JSON: {error}. {advice}") from None
+        raise ValueError(f"{variable} is {text!r}, which is not JSON: {error}. {advice}") from None
     except RecursionError:
-        raise ValueError(f"{ENVIRONMENT_VARIABLE} is nested too deeply: {text[:60]!r}... {advice}") from None
+        raise ValueError(f"{variable} is nested too deeply: {text[:60]!r}... {advice}") from None
     if not isinstance(options, dict):
-        raise ValueError(f"{ENVIRONMENT_VARIABLE} is {text!r}, which is not a JSON object. {advice}")
+        raise ValueError(f"{variable} is {text!r}, which is not a JSON object. {advice}")
     for name, value in options.items():
         if isinstance(value, bool):
             options[name] = "true" if value else "false"
         elif not isinstance(value, str):
-            raise ValueError(f"{ENVIRONMENT_VARIABLE} gives {name!r} the value {json.dumps(value)}. {advice}")
+            raise ValueError(f"{variable} gives {name!r} the value {json.dumps(value)}. {advice}")
     return options
 
 
