@@ -8,7 +8,6 @@ no command waits for another one's imports.
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tf_ipu_shim
+from tf_ipu_shim import spelling
 from tf_ipu_shim.cli.parser import SuggestingParser
 
 PROGRAM = "tf-ipu"
@@ -169,9 +169,8 @@ def _unknown_command(word: str) -> str:
     """Suggests a command for an unknown one."""
     if word.endswith(".py"):
         return f"{word} is a script; expected a command. Run the script: {PROGRAM} run {word}"
-    near = difflib.get_close_matches(word, COMMANDS, n=1)
-    hint = f"Did you mean {PROGRAM} {near[0]}?" if near else f"{PROGRAM} -h lists the commands."
-    return f"there is no command {word!r}; expected one of {', '.join(COMMANDS)}. {hint}"
+    hint = spelling.did_you_mean(word, COMMANDS, PROGRAM + " {}") or f" {PROGRAM} -h lists the commands."
+    return f"there is no command {word!r}; expected one of {', '.join(COMMANDS)}.{hint}"
 
 
 def execute(

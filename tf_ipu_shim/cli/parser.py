@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
+
+from tf_ipu_shim import spelling
 
 _OPTION = re.compile(r"(?<!\S)--[a-z][a-z0-9-]*")
 _CHOICES = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
@@ -48,8 +49,8 @@ class SuggestingParser(argparse.ArgumentParser):
         known = {word: options for word in unknown}
         for word, choices in _CHOICES.findall(message):
             known[word] = set(re.findall(r"[\w-]+", choices))
-        near = {word: self._value_named(word) or _nearest(word, names) for word, names in known.items()}
-        hints = [f"did you mean {meant}?" for meant in near.values() if meant]
+        near = (self._value_named(word) or spelling.nearest(word, sorted(names)) for word, names in known.items())
+        hints = [f"did you mean {meant}?" for meant in near if meant]
         super().error("; ".join([message, *hints]))
 
     def _value_named(self, word: str) -> str:
@@ -57,7 +58,3 @@ class SuggestingParser(argparse.ArgumentParser):
         value = word.removeprefix("--")
         having = [action for action in self._actions if value in (action.choices or ()) and action.option_strings]
         return f"{having[0].option_strings[-1]} {value}" if having and word != value else ""
-
-
-def _nearest(word: str, names: Iterable[str]) -> str:
-    return next(iter(difflib.get_close_matches(word, sorted(names), n=1)), "")

@@ -7,12 +7,12 @@ type fails at its assignment, not hours later in a run.
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any, TypeVar
 
+from tf_ipu_shim import spelling
 from tf_ipu_shim.configuration import declared, types
 from tf_ipu_shim.configuration.metadata import AttributeMetadata, describe
 from tf_ipu_shim.configuration.warnings import warn
@@ -108,10 +108,12 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
     def _suggestions(self, name: str) -> list[str]:
         """Paths of similar attributes: of this category first, then the same name in another one."""
         paths = {entry.name.rpartition(".")[2]: entry.name for _, entry in self._walk()}
-        suggestions = [self._attributes[close].name for close in difflib.get_close_matches(name, self._attributes, n=1)]
+        close = spelling.nearest(name, self._attributes)
+        suggestions = [self._attributes[close].name] if close else []
         if name in paths:
             return [path for path in suggestions if not paths[name].startswith(f"{path}.")] + [paths[name]]
-        return suggestions or [paths[close] for close in difflib.get_close_matches(name, paths, n=1)]
+        elsewhere = spelling.nearest(name, paths)
+        return suggestions or ([paths[elsewhere]] if elsewhere else [])
 
     def _to_protobuf(self, pb: Any) -> None:
         """Makes every category write its options; a subclass writes its own options and calls this."""

@@ -6,12 +6,11 @@ Each is read if it is needed; `tests/cli/test_environment.py` finds one that is 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import os
 from collections.abc import Callable, Iterator
 
-from tf_ipu_shim import data_files, sdk
+from tf_ipu_shim import data_files, sdk, spelling
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.environment import (
@@ -110,9 +109,9 @@ def problems() -> Iterator[Exception]:
         if name in RENAMED:
             yield ValueError(f"{name} is now {RENAMED[name]}. Set that instead.")
         elif name.startswith(_PREFIX) and (ending := name.removeprefix(_PREFIX)) not in known_names:
-            near = difflib.get_close_matches(ending, known_names, n=1)
-            hint = f"Did you mean {_PREFIX}{near[0]}?" if near else "Unset it; `tf-ipu env` lists the variables."
-            yield ValueError(f"{name} is not a variable of tf_ipu_shim. {hint}")
+            hint = spelling.did_you_mean(ending, known_names, _PREFIX + "{}")
+            hint = hint or " Unset it; `tf-ipu env` lists the variables."
+            yield ValueError(f"{name} is not a variable of tf_ipu_shim.{hint}")
     for variable in VARIABLES:
         try:
             if variable.check:

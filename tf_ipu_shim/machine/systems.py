@@ -7,6 +7,7 @@ import difflib
 import os
 from collections.abc import Iterable
 
+from tf_ipu_shim import spelling
 from tf_ipu_shim.machine import device_table
 from tf_ipu_shim.machine.chips import CHIPS, ChipSpec
 from tf_ipu_shim.machine.device_table import PoplarDevice
@@ -172,4 +173,4 @@ def did_you_mean(name: str, known_names: Iterable[str]) -> str:
         " Did you mean 'pod4'?"
     """
     near = difflib.get_close_matches(name, list(known_names))
-    return f" Did you mean {min(near, key=lambda other: abs(len(other) - len(name)))!r}?" if near else ""
+    return spelling.did_you_mean(name, sorted(near, key=lambda other: abs(len(other) - len(name)))[:1])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Collection
 from typing import Any
+
+from tf_ipu_shim import spelling
 
 _SHORTEST = 6  # of a name that is looked for within another
 
@@ -36,8 +37,7 @@ def nearest(name: str, arguments: Collection[str]) -> str:
     """
     long = [argument for argument in arguments if min(len(argument), len(name)) >= _SHORTEST]
     parts = [argument for argument in long if argument in name or name in argument]
-    matches = sorted(parts, key=len)[-1:] or difflib.get_close_matches(name, arguments, 1)
-    return matches[0] if matches else ""
+    return max(parts, key=len, default="") or spelling.nearest(name, arguments) or ""
 
 
 def sentence(call: str, name: str, parameters: Collection[str]) -> str:

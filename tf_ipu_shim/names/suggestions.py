@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import sys
 
+from tf_ipu_shim import spelling
 from tf_ipu_shim.names import graphcore_names
 
 
@@ -34,10 +34,10 @@ def _suggest(ours: str, theirs: str, name: str) -> str:
     modules = (name.removeprefix(inside) for name in graphcore_names.modules() if name.startswith(inside))
     candidates.update(name.partition(".")[0] for name in modules)
     elsewhere = _name_locations().get(name)
-    if elsewhere and not difflib.get_close_matches(name, candidates, 1, 0.9):
+    if elsewhere and not spelling.nearest(name, candidates, 0.9):
         return f". {elsewhere} has it."
-    nearest = difflib.get_close_matches(name, sorted(candidates), 1)
-    return f". Did you mean {nearest[0]!r}?" if nearest else ""
+    hint = spelling.did_you_mean(name, sorted(candidates))
+    return hint and f".{hint}"
 
 
 @functools.cache

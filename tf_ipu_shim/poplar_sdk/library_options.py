@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tf_ipu_shim import spelling
 from tf_ipu_shim.poplar_sdk import option_tables
 
 
@@ -61,8 +61,7 @@ def unrecognised(library: str, options: Iterable[str]) -> dict[str, str]:
 
 
 def _advice(library: str, name: str) -> str:
-    by_lower = {known.lower(): known for known in names(library)}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    near = spelling.nearest(name.lower(), names(library), key=str.lower)
     if near:
-        return f"Did you mean '{by_lower[near[0]]}'? If not, leave the option out."
-    return f"Use one of these: {', '.join(by_lower.values())}. Or leave the option out."
+        return f"Did you mean '{near}'? If not, leave the option out."
+    return f"Use one of these: {', '.join(names(library))}. Or leave the option out."

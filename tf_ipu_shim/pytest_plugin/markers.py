@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from tf_ipu_shim import spelling
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.chips import CHIPS
 
@@ -45,8 +45,7 @@ def suggest(name: str) -> str:
         >>> suggest("ipu_sytem"), suggest("slow")
         (" Did you mean 'ipu_system'?", '')
     """
-    near = difflib.get_close_matches(name, NAMES, 1, 0.6 if name.startswith(_PREFIX) else 0.85)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    return spelling.did_you_mean(name, NAMES, cutoff=0.6 if name.startswith(_PREFIX) else 0.85)
 
 
 def suggest_for_strict(report: pytest.CollectReport) -> None:

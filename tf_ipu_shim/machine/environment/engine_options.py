@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import os
 from collections.abc import Iterable, Mapping
 
-from tf_ipu_shim import data_files
+from tf_ipu_shim import data_files, spelling
 from tf_ipu_shim.machine.environment import reasons
 from tf_ipu_shim.machine.environment.effects import RECORDED, OptionEffect
 
@@ -139,12 +138,8 @@ def unrecognised(options: Iterable[str]) -> dict[str, str]:
 
 def _nearest(name: str) -> str | None:
     """Returns the option of nearly the same spelling, its group included or not."""
-    for part in (str.lower, _without_group):
-        spelt = {part(other): other for other in sorted(known())}
-        near = difflib.get_close_matches(name.lower(), spelt, n=1, cutoff=0.9)
-        if near:
-            return spelt[near[0]]
-    return None
+    forms = (spelling.nearest(name.lower(), sorted(known()), 0.9, form) for form in (str.lower, _without_group))
+    return next(filter(None, forms), None)
 
 
 def _without_group(name: str) -> str:

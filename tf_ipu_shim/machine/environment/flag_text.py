@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import shlex
 import stat
 
+from tf_ipu_shim import spelling
 from tf_ipu_shim.errors import UnknownFlagError
 
 _MOST_CHARACTERS = 1 << 20  # of a file of flags
@@ -61,8 +61,7 @@ def split(text: str, variable: str) -> list[tuple[str, str | None]]:
 
 def unknown(name: str, flag_names: list[str], variable: str) -> UnknownFlagError:
     """Returns the error for an unknown flag."""
-    near = difflib.get_close_matches(name, flag_names, n=1)
-    hint = f" Did you mean --{near[0]}?" if near else ""
+    hint = spelling.did_you_mean(name, flag_names, "--{}")
     return UnknownFlagError(f"{variable} holds the unknown flag --{name}.{hint} `tf-ipu env` lists the flags.")
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 
 import tf_ipu_shim
-from tf_ipu_shim import sdk
+from tf_ipu_shim import sdk, spelling
 from tf_ipu_shim.machine.environment import checked_codelets
 from tf_ipu_shim.poplar_sdk.toolchain import sources
 
@@ -87,9 +86,9 @@ def _read_compiler_option(word: str, rest: Iterator[str], arguments: Arguments) 
     elif word.startswith(("-O", "-g", "-W", "-f", "-m", "-pthread", "-pedantic")):
         arguments.compiler.append(word)
     else:
-        near = difflib.get_close_matches(word, ("--target", "--checked", "--no-checked", "--verbose", "--version"), n=1)
-        hint = f"Did you mean {near[0]}?" if near else "popc --help lists the options."
-        raise ValueError(f"option {word} is not supported. {hint}")
+        options = ("--target", "--checked", "--no-checked", "--verbose", "--version")
+        hint = spelling.did_you_mean(word, options, "{}") or " popc --help lists the options."
+        raise ValueError(f"option {word} is not supported.{hint}")
 
 
 def _read_source(word: str, arguments: Arguments) -> None:
