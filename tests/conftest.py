@@ -21,6 +21,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 _locks = tempfile.TemporaryDirectory(prefix="tf_ipu_shim_locks_", ignore_cleanup_errors=True)
 os.environ["TF_IPU_SHIM_LOCK_DIR"] = _locks.name
 
+# What imports and the collection of tests make stays: searching it for garbage took a third of their time.
+gc.disable()
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Nothing fails for being slow: the machine may be busy with something else.
 hypothesis.settings.register_profile(
@@ -80,6 +83,7 @@ def _build_plugin(config):
 
 def pytest_collection_finish():
     """Leaves what imports have made out of all later garbage collections: these took a tenth of the suite's time."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
@@ -137,6 +141,12 @@ def forks():
     made = forking.Forks(ROOT)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def interpreter(forks) -> str:
+    """As `sys.executable`, for commands that start Python themselves: TensorFlow and `ipu` have been imported."""
+    return forks.interpreter
 
 
 class ForkedPython(Python):

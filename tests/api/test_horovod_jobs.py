@@ -1,7 +1,6 @@
 """`horovod.tensorflow`, its Keras callbacks and what `popdist` does in some instances, in a job of two."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -55,9 +54,9 @@ print(json.dumps(found))
 
 
 @pytest.fixture(scope="module")
-def found(module_python):
+def found(module_python, interpreter):
     ran = module_python("-m", "tf_ipu_shim.cli", "poprun", "--num-replicas=2", "--num-instances=2",
-                        sys.executable, "-m", "tf_ipu_shim", module_python.script(TRAINING))  # fmt: skip
+                        interpreter, "-m", "tf_ipu_shim", module_python.script(TRAINING))  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     lines = [line.partition("<stdout>:") for line in ran.stdout.splitlines()]
     return [json.loads(text) for _, text in sorted((tag, text) for tag, _, text in lines if text.startswith("{"))]

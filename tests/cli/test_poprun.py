@@ -75,10 +75,10 @@ def test_instances_have_the_variables_of_open_mpi(python):
     ], ran.stderr
 
 
-def test_each_instance_knows_its_place_and_has_ipus_of_its_own(python):
+def test_each_instance_knows_its_place_and_has_ipus_of_its_own(python, interpreter):
     ran = poprun(python, "--num-replicas", 4, "--num-instances=2", "--ipus-per-replica", 2, "--numa-aware", "yes",
                  "--host", "127.0.0.1,127.0.0.2",
-                 sys.executable, "-m", "tf_ipu_shim", python.script(INSTANCE))  # fmt: skip
+                 interpreter, "-m", "tf_ipu_shim", python.script(INSTANCE))  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     found = {}
     for line in ran.stdout.splitlines():
@@ -250,8 +250,8 @@ def test_what_cannot_be_started_is_refused(words, expected, capsys):
 
 
 @pytest.mark.slow
-def test_a_configuration_that_contradicts_poprun(python):
-    ran = poprun(python, "--num-replicas=1", sys.executable, "-m", "tf_ipu_shim", python.script(WRONG))
+def test_a_configuration_that_contradicts_poprun(python, interpreter):
+    ran = poprun(python, "--num-replicas=1", interpreter, "-m", "tf_ipu_shim", python.script(WRONG))
     assert "ipus_per_replica is 3, but poprun was started with --ipus-per-replica 1" in ran.stdout
 
 

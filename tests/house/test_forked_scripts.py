@@ -1,6 +1,8 @@
 """A script in a fork (`forked`) ends, prints and sees what it does as a process of its own (`python`)."""
 
 import json
+import signal
+import sys
 
 import pytest
 
@@ -47,3 +49,25 @@ def test_how_a_script_ends(run, script, status, error):
     assert process.returncode == status and process.stdout == "out\n"
     assert error in process.stderr
     assert ("Traceback" in process.stderr) == ("assert" in script)
+
+
+REPORTS = """
+import json, os, sys
+print("error", file=sys.stderr)
+print(json.dumps([sys.argv[1:], os.getcwd(), os.environ["SET_BY_CALL"]]))
+sys.exit(3)
+"""
+
+
+def test_a_fork_in_the_place_of_an_interpreter(python, interpreter):
+    """Other programs start it as they start Python."""
+    script = python.script(REPORTS)
+    seen = [
+        python(script, "--option", executable=executable, environment={"SET_BY_CALL": "1"})
+        for executable in (sys.executable, interpreter)
+    ]
+    for process in seen:
+        assert (process.returncode, process.stderr) == (3, "error\n")
+        assert json.loads(process.stdout) == [["--option"], str(python.directory), "1"]
+    killed = python("-c", "import os; os.abort()", executable=interpreter)
+    assert killed.returncode == 128 + signal.SIGABRT

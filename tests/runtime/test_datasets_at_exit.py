@@ -46,8 +46,8 @@ first()
 
 
 @pytest.mark.parametrize("script", [ITERATOR, GENERATOR, SESSION], ids=["iterator", "generator", "session"])
-def test_an_uncaught_error_ends_the_process(python, script):
+def test_an_uncaught_error_ends_the_process(forked, script):
     """Its frames hold what waits for the thread, and are let go when no thread can run Python any more."""
-    process = python(python.script(script))
+    process = forked(forked.script(script))
     assert process.returncode == 1, process.stdout + process.stderr
     assert process.stderr.endswith("ValueError: uncaught\n")

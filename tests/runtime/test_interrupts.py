@@ -231,12 +231,12 @@ print(strategy.run(long_to_lower, [tf.zeros([4])]).numpy())
 
 
 @pytest.mark.slow
-def test_sessions(python):
-    assert python.succeeds(python.script(SESSION), timeout=300).split() == ["True"] * 2
+def test_sessions(forked):
+    assert forked.succeeds(forked.script(SESSION)).split() == ["True"] * 2
 
 
-def test_keras_and_functions(python):
-    assert python.succeeds(python.script(EAGER), timeout=300) == "True\n[0. 0. 0. 0.]\n"
+def test_keras_and_functions(forked):
+    assert forked.succeeds(forked.script(EAGER)) == "True\n[0. 0. 0. 0.]\n"
 
 
 KERNEL = (
@@ -309,8 +309,8 @@ with tf.device("/device:IPU:0"):
 )
 
 
-def test_what_python_drops_comes_again(python):
-    process = python("-c", DELETED)
+def test_what_python_drops_comes_again(forked):
+    process = forked("-c", DELETED)
     assert process.stdout == "deleted, beside 3.0\nraised\ncalled back\nraised\n", process.stdout + process.stderr
     assert "Exception ignored" not in process.stderr
 
@@ -398,8 +398,8 @@ if in_compilation(lambda: strategy.run(whole, [x, 20 * LONG])):
 
 
 @pytest.mark.slow
-def test_compilation(python):
-    process = python(python.script(COMPILING), timeout=300)
+def test_compilation(forked):
+    process = forked(forked.script(COMPILING))
     assert (process.returncode, process.stdout) == (3, "Attempted to use a closed Session.\n"), process.stderr
     assert "failed to close" not in process.stderr
 
@@ -444,8 +444,8 @@ for name, call in calls.items():
 )
 
 
-def test_interrupts_while_an_error_is_made(python):
+def test_interrupts_while_an_error_is_made(forked):
     """pybind11 would find another exception than the one that it has had made, and raise a RuntimeError."""
-    printed = python.succeeds(python.script(ERRORS))
+    printed = forked.succeeds(forked.script(ERRORS))
     wanted = ["a call of TensorFlow's True", "an op True", "a function True", "a session True"]
     assert [line for line in printed.splitlines() if not line.startswith("swallowed")] == wanted, printed

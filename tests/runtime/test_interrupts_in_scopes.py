@@ -119,17 +119,17 @@ print("interrupts:", line // step)
 
 
 @pytest.mark.parametrize("step", [7, slowly(1)])
-def test_ops_are_whole(python, step):
-    printed = python.succeeds(python.script(INTERRUPTS + OPS), str(step), timeout=300)
+def test_ops_are_whole(forked, step):
+    printed = forked.succeeds(forked.script(INTERRUPTS + OPS), str(step))
     assert int(printed.split()[-1]) > 50 // step, printed
 
 
 @pytest.mark.parametrize("step", [29, slowly(1)])
-def test_scopes_are_left(python, step):
-    printed = python.succeeds(python.script(INTERRUPTS + SCOPES), str(step), timeout=300)
+def test_scopes_are_left(forked, step):
+    printed = forked.succeeds(forked.script(INTERRUPTS + SCOPES), str(step))
     assert int(printed.split()[-1]) > 1500 // step, printed
 
 
-def test_a_scope_that_waits_is_interrupted(python):
+def test_a_scope_that_waits_is_interrupted(forked):
     """The Ctrl-C is put off for a second at most."""
-    assert python.succeeds(python.script(LISTENS + WAITING)) == "interrupted\n"
+    assert forked.succeeds(forked.script(LISTENS + WAITING)) == "interrupted\n"

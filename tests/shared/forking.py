@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import gc
 import itertools
 import json
@@ -15,12 +16,31 @@ import os
 import pathlib
 import runpy
 import signal
+import socket
+import socketserver
 import subprocess
 import sys
+import tempfile
 import threading
 import types
 
 LONGEST = 600  # seconds: for what would never end
+# Stands for Python in the commands of other programs.
+_INTERPRETER = """#!{python} -S
+import runpy
+runpy.run_path({file!r})["ask"]({address!r})
+"""
+
+
+def ask(address: str) -> None:
+    """Runs this process's command in a fork, whose output goes where this process's does; ends as the fork does."""
+    files = {name: f"/proc/{os.getpid()}/fd/{number}" for number, name in ((1, "out"), (2, "err"))}
+    order = {"directory": os.getcwd(), "arguments": sys.argv[1:], "environment": dict(os.environ), **files}
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(address)
+        server.sendall(json.dumps(order).encode() + b"\n")
+        status = int(server.makefile().readline())
+    sys.exit(status if status >= 0 else 128 - status)
 
 
 class Forks:
@@ -36,23 +56,44 @@ class Forks:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._running: dict[int, concurrent.futures.Future[int]] = {}
+        self._listener: socketserver.BaseServer | None = None
+        self._files = tempfile.TemporaryDirectory()
 
     def __call__(self, directory, *arguments, environment=None, together=False) -> subprocess.CompletedProcess:
         """As `Python.__call__` in a directory: a variable set to None is taken out, the others are those of now.
 
         Together, both outputs are in `stdout`, in the order in which they were written.
         """
-        number, arguments = next(self._numbers), list(map(str, arguments))
-        out, err = (pathlib.Path(directory, f".{name}-{number}") for name in ("stdout", "stderr"))
+        arguments, stem = list(map(str, arguments)), next(self._numbers)
+        out, err = (pathlib.Path(directory, f".{name}-{stem}") for name in ("stdout", "stderr"))
         files = {"directory": str(directory), "out": str(out), "err": str(err)}
         variables = {**os.environ, "PYTHONPATH": str(self._root), **(environment or {})}
         variables = {name: value for name, value in variables.items() if value is not None}
-        order = {"number": number, "arguments": arguments, "environment": variables, **files}
+        order = {"arguments": arguments, "environment": variables, **files}
         status = self._start({**order, "together": together}).result(LONGEST)
         return subprocess.CompletedProcess(arguments, status, out.read_text(), err.read_text())
 
+    @functools.cached_property
+    def interpreter(self) -> str:
+        """A program that runs in a fork what Python would run with the same arguments."""
+        address, program = (pathlib.Path(self._files.name, name) for name in ("socket", "python"))
+        start = self._start
+
+        class Answer(socketserver.StreamRequestHandler):
+            def handle(self):
+                order = json.loads(self.rfile.readline())
+                self.wfile.write(b"%d\n" % start({**order, "together": False}).result(LONGEST))
+
+        self._listener = socketserver.ThreadingUnixStreamServer(str(address), Answer)
+        self._listener.daemon_threads = True
+        threading.Thread(target=self._listener.serve_forever, daemon=True).start()
+        program.write_text(_INTERPRETER.format(python=sys.executable, file=__file__, address=str(address)))
+        program.chmod(0o700)
+        return str(program)
+
     def _start(self, order) -> concurrent.futures.Future[int]:
         """The status that a script will end with."""
+        order = {**order, "number": next(self._numbers)}
         with self._lock:
             if self._server is None:
                 self._server = subprocess.Popen(
@@ -79,6 +120,10 @@ class Forks:
 
     def close(self) -> None:
         """Ends the process that forks, and all that it has started."""
+        if self._listener is not None:
+            self._listener.shutdown()
+            self._listener.server_close()
+        self._files.cleanup()
         if self._server is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._server.pid, signal.SIGKILL)  # it has nothing to lose, and TensorFlow takes its time
@@ -88,10 +133,12 @@ class Forks:
 
 def _serve() -> None:
     at_start = set(os.environ)
+    gc.disable()  # all that imports make stays
     import tensorflow  # noqa: F401
     from tensorflow.python import ipu  # noqa: F401
 
     gc.freeze()  # else each end would search through, and so copy, all that imports have made
+    gc.enable()
     answers = os.dup(1)
     children: dict[int, int] = {}
 
@@ -145,8 +192,10 @@ def _run(order, unset) -> None:
     except SystemExit:
         raise
     except BaseException as error:
-        # As Python does, of the script's own frames.
-        sys.excepthook(type(error), error, error.__traceback__.tb_next)
+        # As Python does, of the script's own frames, which it keeps to its end.
+        shown = type(error), error, error.__traceback__.tb_next
+        sys.last_type, sys.last_value, sys.last_traceback = shown
+        sys.excepthook(*shown)
         sys.exit(1)
     sys.exit(0)
 

@@ -83,9 +83,9 @@ with ipu.scopes.ipu_scope("/device:IPU:0"):
     ],
     ids=["placeholder", "session", "operation", "variable"],
 )
-def test_scripts_of_tensorflow_1_without_its_option(python, lines):
-    script = python.script(f"import tensorflow.compat.v1 as tf\nfrom tensorflow.python import ipu\n{lines}\n")
-    shown = traceback_of(python("-m", "tf_ipu_shim", script))
+def test_scripts_of_tensorflow_1_without_its_option(forked, lines):
+    script = forked.script(f"import tensorflow.compat.v1 as tf\nfrom tensorflow.python import ipu\n{lines}\n")
+    shown = traceback_of(forked("-m", "tf_ipu_shim", script))
     assert shown.strip().endswith(
         "A script of TensorFlow 1 makes a graph: run it with `tf-ipu run --tf1`, or have it call "
         "tensorflow.compat.v1.disable_v2_behavior() first."

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -151,16 +150,14 @@ with strategy.scope():
 """
 
 
-def run_instances(python, script, *options):
-    ran = python(
-        "-m", "tf_ipu_shim.cli", "poprun", *options, sys.executable, "-m", "tf_ipu_shim", python.script(script)
-    )
+def run_instances(python, interpreter, script, *options):
+    ran = python("-m", "tf_ipu_shim.cli", "poprun", *options, interpreter, "-m", "tf_ipu_shim", python.script(script))
     assert ran.returncode == 0, ran.stderr
     return ran
 
 
-def poprun(python, script, *options):
-    return results_of(run_instances(python, script, *options))
+def poprun(python, interpreter, script, *options):
+    return results_of(run_instances(python, interpreter, script, *options))
 
 
 def results_of(ran):
@@ -186,10 +183,10 @@ def trained(given):
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_collectives_go_over_the_replicas_of_all_instances(python, count):
+def test_collectives_go_over_the_replicas_of_all_instances(python, interpreter, count):
     total, local = 4, 4 // count
     given = np.random.RandomState(0).randn(3, total, 4, 2).astype("f")
-    found = poprun(python, COLLECTIVES, f"--num-replicas={total}", f"--num-instances={count}")
+    found = poprun(python, interpreter, COLLECTIVES, f"--num-replicas={total}", f"--num-instances={count}")
     assert len(found) == count
     # With one replica an outfeed gives [steps, ...], with several [steps, replicas, ...].
     by_replica = {
@@ -219,14 +216,14 @@ def test_collectives_go_over_the_replicas_of_all_instances(python, count):
     np.testing.assert_allclose(by_replica["half"], np.broadcast_to(sums, [3, 4, 4, 2]), atol=2e-2)
     np.testing.assert_allclose(by_replica["bfloat16"], np.broadcast_to(sums, [3, 4, 4, 2]), atol=2e-1)
     # All have the same bits, and those of a program with as many replicas in one process.
-    (alone,) = poprun(python, COLLECTIVES, f"--num-replicas={total}", "--num-instances=1")
+    (alone,) = poprun(python, interpreter, COLLECTIVES, f"--num-replicas={total}", "--num-instances=1")
     for name, values in by_replica.items():
         np.testing.assert_array_equal(values, alone[name], err_msg=name)
 
 
 @pytest.mark.slow
-def test_instances_that_bring_other_shapes_all_get_an_error(python):
-    found = poprun(python, MISTAKEN, "--num-replicas=2", "--num-instances=2")
+def test_instances_that_bring_other_shapes_all_get_an_error(python, interpreter):
+    found = poprun(python, interpreter, MISTAKEN, "--num-replicas=2", "--num-instances=2")
     for one in found:
         assert "Tensor layouts did not match on all instances" in one["error"]
         assert "Rank 0" in one["error"] and "rank 1" in one["error"] and "mine" in one["error"]
@@ -242,10 +239,10 @@ def test_programs_on_the_model_say_why_instances_cannot_exchange(monkeypatch):
 
 
 @pytest.mark.slow
-def test_instances_whose_programs_differ_name_both_collectives(python, monkeypatch):
+def test_instances_whose_programs_differ_name_both_collectives(python, interpreter, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_COLLECTIVE_TIMEOUT", "5")
     script = MISTAKEN.replace('name="mine"', 'name=["mine", "other"][rank]').replace("[2 + rank]", "[2]")
-    first, second = poprun(python, script, "--num-replicas=2", "--num-instances=2")
+    first, second = poprun(python, interpreter, script, "--num-replicas=2", "--num-instances=2")
     line = next(number for number, text in enumerate(script.splitlines(), 1) if "strategy.run" in text)
     for error, own, others in (first["error"], "mine", "other"), (second["error"], "other", "mine"):
         said, _, told = error.partition("not all 2 processes came to it within 5 s")
@@ -255,16 +252,16 @@ def test_instances_whose_programs_differ_name_both_collectives(python, monkeypat
 
 
 @pytest.mark.slow
-def test_the_model_has_no_replicas_of_several_instances(python, monkeypatch):
+def test_the_model_has_no_replicas_of_several_instances(python, interpreter, monkeypatch):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
-    for one in poprun(python, MODEL, "--num-replicas=4", "--num-instances=2"):
+    for one in poprun(python, interpreter, MODEL, "--num-replicas=4", "--num-instances=2"):
         assert one["mean"] == 1.5
         assert "cannot meet on the IPU model" in one["error"] and "PopDistStrategy" in one["error"]
 
 
-def test_programs_reduce_over_the_replicas_that_are_configured(python):
+def test_programs_reduce_over_the_replicas_that_are_configured(python, interpreter):
     """Instances that the configuration does not join have programs of their own; the host reduces over all of them."""
-    ran = run_instances(python, SEPARATE, "--num-replicas=4", "--num-instances=2")
+    ran = run_instances(python, interpreter, SEPARATE, "--num-replicas=4", "--num-instances=2")
     found = results_of(ran)
     assert [one["inside"] for one in found] == [2.0, 4.0]
     assert [one["outside"] for one in found] == [3.0, 3.0]
@@ -273,10 +270,10 @@ def test_programs_reduce_over_the_replicas_that_are_configured(python):
     assert "strategy.update_ipu_config(config)" in ran.stderr
 
 
-def test_joined_instances_are_told_nothing(python):
+def test_joined_instances_are_told_nothing(python, interpreter):
     configured = "strategy.update_ipu_config(config).configure_ipu_system()"
     script = SEPARATE.replace("config.configure_ipu_system()", configured)
-    ran = run_instances(python, script, "--num-replicas=4", "--num-instances=2")
+    ran = run_instances(python, interpreter, script, "--num-replicas=4", "--num-instances=2")
     assert [one["inside"] for one in results_of(ran)] == [6.0, 6.0]
     assert "own replicas only" not in ran.stderr
 

@@ -1,7 +1,6 @@
 """Keras models that several processes of a job train together."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -54,9 +53,9 @@ def trained(batches):
     return model, losses
 
 
-def poprun(python, replicas, instances, steps):
+def poprun(python, interpreter, replicas, instances, steps):
     ran = python("-m", "tf_ipu_shim.cli", "poprun", "--num-replicas", replicas, "--num-instances", instances,
-                 sys.executable, "-m", "tf_ipu_shim", python.script(TRAINING.replace("STEPS", str(steps))))  # fmt: skip
+                 interpreter, "-m", "tf_ipu_shim", python.script(TRAINING.replace("STEPS", str(steps))))  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     found = {}
     for line in ran.stdout.splitlines():
@@ -66,10 +65,10 @@ def poprun(python, replicas, instances, steps):
     return [found[f"[1,{rank}]"] for rank in range(instances)]
 
 
-def test_instances_train_one_model_each_on_its_data(python):
+def test_instances_train_one_model_each_on_its_data(python, interpreter):
     random = np.random.RandomState(0)
     x, y = random.rand(16, 4).astype("f"), random.rand(16, 1).astype("f")
-    found = poprun(python, 4, 2, 2)
+    found = poprun(python, interpreter, 4, 2, 2)
     # A step takes two batches of two samples of each instance's part.
     steps = [slice(0, 8), slice(8, 16)]
     model, losses = trained([(x[step], y[step]) for step in steps])
