@@ -89,7 +89,10 @@ def _next_counts(rules: LossScaleRules, due: Any, before: Any, counts: Any) -> A
 def unscale_gradient(gradient: Any, factor: Any) -> Any:
     """Divides a gradient of the scaled loss by the factor; an overflow is the largest float16 value.
 
-    The IPU clips such numbers anyway. The IPU Model returns infinity, which would destroy the weights.
+    The IPU clips such numbers anyway. On the IPU Model accumulated gradients may be infinite, and would destroy the
+    weights.
+
+    Source: docs/reference/facts.md, section "float16 that overflows".
     """
     if gradient is None:
         return None
