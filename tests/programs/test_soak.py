@@ -63,6 +63,27 @@ def test_random_graphs_of_tensorflow_1(monkeypatch, seed):
     assert legacy_graphs.difference(seed) == ""
 
 
+def test_graphs_of_tensorflow_1_are_told_one_by_one(monkeypatch, tmp_path):
+    """The stand-in for Python gives two nets and ends; then one that it does not come to; then it waits."""
+    script = tmp_path / "python"
+    script.write_text(
+        "#!/bin/sh\n"
+        "case $3,$6 in\n"
+        "  0,*) echo net: ; echo net: net 1 differs ;;\n"
+        "  2,*) echo other words ;;\n"
+        "  3,xla) echo net: ; exec sleep 600 ;;\n"
+        "esac\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(script))
+    nets = legacy_graphs.found(0, 9)
+    off = "V2 behaviour off, net"
+    assert [next(nets), next(nets)] == ["", f"{off} 1 differs"]
+    assert next(nets) == f"{off} 2 ends its process: python -m soak.legacy_graphs 2 1 off session"
+    assert next(nets) == ""
+    nets.close()
+
+
 def test_repeated_effects_of_stock_xla():
     """Only what stock does once in a session and in a function, as ours does, may be more often in stock XLA."""
     once, twice = np.array([3.75, 2.5]), np.array([7.5, 5.0])

@@ -273,25 +273,31 @@ def found(first: int, count: int) -> Iterator[str]:
         For each net what is wrong; empty if nothing is.
     """
     for behaviour in ("off", "on"):
-        for start in range(first, first + count, _AT_ONCE):
-            end = min(start + _AT_ONCE, first + count)
-            while start < end:
-                lines, text = _lines(start, end - start, behaviour, "xla")
-                if not lines:  # stock XLA ends the process with some graphs of loops and branches
-                    lines, text = _lines(start, 1, behaviour, "session")
-                yield from (f"V2 behaviour {behaviour}, {line}" if line else "" for line in lines)
-                if not lines:
-                    yield f"V2 behaviour {behaviour}, net {start} has ended the process: {text}"
-                start += max(len(lines), 1)
+        start, end = first, first + count
+        while start < end:
+            before = start
+            for line in _lines(start, min(_AT_ONCE, end - start), behaviour, "xla"):
+                start += 1
+                yield f"V2 behaviour {behaviour}, {line}" if line else ""
+            if start == before:  # stock XLA ends the process with some graphs of loops and branches
+                start += 1
+                ended = f"net {before} ends its process: python -m soak.legacy_graphs {before} 1 {behaviour} session"
+                line = next(_lines(before, 1, behaviour, "session"), ended)
+                yield f"V2 behaviour {behaviour}, {line}" if line else ""
 
 
-def _lines(first: int, count: int, behaviour: str, oracle: str) -> tuple[list[str], str]:
-    """For each net that a process has come to, what is wrong; and the last words of the process."""
+def _lines(first: int, count: int, behaviour: str, oracle: str) -> Iterator[str]:
+    """Yields what is wrong with each net, as a process comes to it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "soak.legacy_graphs", str(first), str(count), behaviour, oracle]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    lines = [line.removeprefix("net:").strip() for line in done.stdout.splitlines() if line[:4] == "net:"]
-    return lines, done.stderr[-2000:]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if line.startswith("net:"):
+                    yield line.removeprefix("net:").strip()
+        finally:
+            process.kill()
 
 
 def _main(first: int, count: int, behaviour: str, oracle: str) -> None:
