@@ -353,6 +353,14 @@ def test_a_part_ends_after_its_seconds_with_what_it_found(seconds, expected):
     assert (found.count, found.refused, found.wrong) == expected
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [("0", (2, [])), ("1e9", (7, ["test_wrong"]))])
+def test_models_end_with_a_file_after_their_seconds(monkeypatch, seconds, expected):
+    ends = [models.End(), models.End(2), models.End(), models.End(5, "test_wrong")]
+    monkeypatch.setattr(models, "found", lambda times: iter(ends))
+    found = parts.random_models(soak_command._parsed(["--seconds", seconds]))
+    assert (found.count, found.wrong) == expected
+
+
 @pytest.mark.parametrize("size", ["0", "-1", "2"])
 def test_sizes_that_are_no_part_are_refused(size, capsys):
     with pytest.raises(SystemExit):

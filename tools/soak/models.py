@@ -41,7 +41,7 @@ class End:
 
 
 def found(times: int) -> Iterator[End]:
-    """Runs them, in their own processes one after the other.
+    """Runs them, each file of tests in its own process, one after the other.
 
     Args:
         times: as many models as in the tests so often.
@@ -50,10 +50,11 @@ def found(times: int) -> Iterator[End]:
         Yields an empty message when a model begins, to show progress, and the result of each process.
     """
     for done in range(0, times, AT_ONCE):
-        yield from _ran(min(AT_ONCE, times - done))
+        for file in _FILES:
+            yield from _ran(file, min(AT_ONCE, times - done))
 
 
-def _ran(times: int) -> Iterator[End]:
+def _ran(file: str, times: int) -> Iterator[End]:
     command = [
         sys.executable,
         "-m",
@@ -68,7 +69,7 @@ def _ran(times: int) -> Iterator[End]:
     ]
     said = b""
     with subprocess.Popen(
-        [*command, *(str(_TESTS / file) for file in _FILES)],
+        [*command, str(_TESTS / file)],
         cwd=_TESTS.parent,
         env={**os.environ, "NEW_MODELS": str(times), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,

@@ -63,10 +63,13 @@ def _programs(options: Options) -> Iterator[str]:
 def random_models(options: Options) -> Found:
     """Returns the tests' random models, pipelines and memory plans, others each time."""
     found = Found(0, "models", [])
+    began = time.monotonic()
     for end in models.found(options.models):
         watch(options.silence)
         found.count += end.models
         found.wrong += [end.failed] if end.failed else []
+        if end != models.End() and time.monotonic() - began > options.seconds:
+            break
     return found
 
 
