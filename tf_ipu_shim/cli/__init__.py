@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tf_ipu_shim
-from tf_ipu_shim import spelling
+from tf_ipu_shim import data_files, spelling
 from tf_ipu_shim.cli.parser import SuggestingParser
 
 PROGRAM = "tf-ipu"
@@ -51,93 +51,17 @@ VARIABLES_OF_SCRIPTS = (
 )
 """Variables of commands that run a script."""
 
-COMMANDS: dict[str, Command] = {
-    "build": Command(
-        "tf_ipu_shim.cli.build",
-        "compile the C++ plugin now instead of at first use",
-        ("TF_IPU_SHIM_PLUGIN_CACHE_DIR",),
-        ("tf-ipu build", "tf-ipu build --into-package    # in an image, for all its users"),
-    ),
-    "check": Command(
-        "tf_ipu_shim.cli.check",
-        "list how each IPU call of a script is handled",
-        VARIABLES_OF_SCRIPTS,
-        ("tf-ipu check --static train.py", "tf-ipu check train.py --steps 1", "tf-ipu check --format github train.py"),
-    ),
-    "compare": Command(
-        "tf_ipu_shim.cli.compare",
-        "compare memory, cycles and ops of two profiles",
-        (),
-        ("tf-ipu compare before after", "tf-ipu compare before after --html changes.html"),
-    ),
-    "completion": Command(
-        "tf_ipu_shim.cli.completion",
-        "print the completion script of a shell",
-        (),
-        ("source <(tf-ipu completion bash)",),
-    ),
-    "doctor": Command(
-        "tf_ipu_shim.cli.doctor",
-        "check this installation, and suggest fixes",
-        VARIABLES_OF_SCRIPTS,
-        ("tf-ipu doctor", "tf-ipu doctor --format json"),
-    ),
-    "env": Command(
-        "tf_ipu_shim.cli.env",
-        "list environment variables, flags and engine options with their values",
-        VARIABLES_OF_SCRIPTS,
-        ("tf-ipu env", "TF_IPU_SHIM_SYSTEM=pod4 tf-ipu env --set"),
-    ),
-    "fit": Command(
-        "tf_ipu_shim.cli.fit",
-        "say on which systems a script's programs fit, and how fast they would be",
-        VARIABLES_OF_SCRIPTS,
-        (
-            "tf-ipu fit train.py",
-            "tf-ipu fit --system pod4,bow-pod16 train.py",
-            "tf-ipu fit --batch=--batch-size=8,16 train.py",
-        ),
-    ),
-    "info": Command(
-        "tf_ipu_shim.cli.info",
-        "list the simulated IPUs, and who uses them",
-        VARIABLES_OF_SYSTEMS,
-        ("tf-ipu info -l",),
-    ),
-    "poplar": Command(
-        "tf_ipu_shim.cli.poplar",
-        "build the Poplar libraries, and print flags and search paths for them",
-        ("TF_IPU_SHIM_PLUGIN_CACHE_DIR",),
-        ('eval "$(tf-ipu poplar --shell)"', "g++ main.cpp $(tf-ipu poplar --cflags --libs)"),
-    ),
-    "poprun": Command(
-        "tf_ipu_shim.cli.poprun",
-        "start a job of several processes on one host or several",
-        VARIABLES_OF_SCRIPTS,
-        ("tf-ipu poprun --num-instances 2 --num-replicas 4 python train.py",),
-    ),
-    "profile": Command(
-        "tf_ipu_shim.cli.profile",
-        "show a program's profile, as a page or a trace",
-        (),
-        ("tf-ipu run --profile profiles train.py", "tf-ipu profile profiles/tf_report__*train --html page.html"),
-    ),
-    "run": Command(
-        "tf_ipu_shim.cli.runner",
-        "run a script",
-        VARIABLES_OF_SCRIPTS,
-        (
-            "tf-ipu run --memory train.py",
-            "tf-ipu run --tf1 --sdk 1.4 --system pod16 old_script.py --steps 10",
-            "tf-ipu run --baseline memory.json --format github train.py",
-        ),
-    ),
-    "schedule": Command(
-        "tf_ipu_shim.cli.schedule",
-        "draw the schedule of a pipeline",
-        (),
-        ("tf-ipu schedule --stages 4 --mini-batches 8", "tf-ipu schedule --schedule interleaved --svg schedule.svg"),
-    ),
+_VARIABLES = {
+    "scripts": VARIABLES_OF_SCRIPTS,
+    "systems": VARIABLES_OF_SYSTEMS,
+    "cache": ("TF_IPU_SHIM_PLUGIN_CACHE_DIR",),
+    "none": (),
+}
+COMMANDS = {
+    row["command"]: Command(
+        f"tf_ipu_shim.{row['module']}", row["help"], _VARIABLES[row["variables"]], tuple(row["examples"].splitlines())
+    )
+    for row in data_files.rows(__file__, "commands.csv")
 }
 """All subcommands by name."""
 
