@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -188,3 +191,19 @@ def device_spec_of(function: Any) -> Any:
 def number_of(op: ops.Operation) -> int:
     """Returns the number of an op in its graph, which counts up as ops are made."""
     return op._id
+
+
+def creation_stack(op: Any) -> Any:
+    """Returns the stack in which an op was made; None if TensorFlow cannot read it.
+
+    A file name that is not UTF-8 ends the process in TensorFlow 2.15.1, and raises RuntimeError in 2.21.0.
+    """
+    return None if _has_unreadable_files(len(sys.modules)) else op.traceback
+
+
+@functools.lru_cache(maxsize=1)
+def _has_unreadable_files(_module_count: int) -> bool:
+    modules = [module for module in tuple(sys.modules.values()) if isinstance(module, types.ModuleType)]
+    # Of a lazy module `__file__` would import it.
+    files = [str(vars(module).get("__file__")) for module in modules]
+    return any("\udc80" <= character <= "\udcff" for file in files if not file.isascii() for character in file)

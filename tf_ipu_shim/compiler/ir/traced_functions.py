@@ -30,7 +30,7 @@ def traceback_of(graph: Any, name: str) -> Any:
     origin = getattr(graph, "_ipu_origins", {}).get(name)
     if origin is not None:
         return traceback_of(origin.graph, origin.name)
-    return graph.get_operation_by_name(name).traceback
+    return tf_graphs.creation_stack(graph.get_operation_by_name(name))
 
 
 def traced_graph(function_name: str) -> Any:
