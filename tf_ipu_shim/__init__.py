@@ -10,6 +10,14 @@ Example:
     >>> from tf_ipu_shim import ipu  # the same module objects as `from tensorflow.python import ipu`
 """
 
+import sys as _sys
+
+if _sys.version_info < (3, 10):  # noqa: UP036  a checkout runs in any Python
+    raise ImportError(
+        f"tf_ipu_shim needs Python 3.10 or newer, and {_sys.executable} is Python {_sys.version.split()[0]}. Make an "
+        "environment with Python 3.11."
+    )
+
 from tf_ipu_shim import names as _names
 
 __version__ = "0.1.0"

@@ -169,6 +169,8 @@ def test_refused(monkeypatch, capsys, words, system, message):
         ("inform", "there is no command 'inform'"),
         ("chekc", "Did you mean tf-ipu check?"),
         ("first.py", "Run the script: tf-ipu run first.py"),
+        ("help", "Did you mean tf-ipu --help?"),
+        ("version", "Did you mean tf-ipu --version?"),
         ("nothing", "tf-ipu -h lists the commands."),
     ],
 )

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 
@@ -261,6 +262,13 @@ def test_no_place_at_all(source, tmp_path, monkeypatch):
         errors.PluginError, match="no directory to keep(.|\n)*blocked(.|\n)*Set TF_IPU_SHIM_PLUGIN_CACHE_DIR"
     ):
         built(source)
+
+
+def test_full_disk_is_told_before_compiling(source, compiler_runs, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(1 << 40, 1 << 40, 3 << 20))
+    with pytest.raises(errors.PluginError, match="3 MiB are free, and a build needs 16\n") as told:
+        built(source)
+    assert cache.ENVIRONMENT_VARIABLE in str(told.value) and compiler_runs() == 0
 
 
 def test_chosen_place_is_used(source, tmp_path, monkeypatch):

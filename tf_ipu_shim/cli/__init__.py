@@ -93,7 +93,8 @@ def _unknown_command(word: str) -> str:
     """Suggests a command for an unknown one."""
     if word.endswith(".py"):
         return f"{word} is a script; expected a command. Run the script: {PROGRAM} run {word}"
-    hint = spelling.did_you_mean(word, COMMANDS, PROGRAM + " {}") or f" {PROGRAM} -h lists the commands."
+    meant = f" Did you mean {PROGRAM} --{word}?" if word in ("help", "version") else ""
+    hint = meant or spelling.did_you_mean(word, COMMANDS, PROGRAM + " {}") or f" {PROGRAM} -h lists the commands."
     return f"there is no command {word!r}; expected one of {', '.join(COMMANDS)}.{hint}"
 
 

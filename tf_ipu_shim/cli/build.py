@@ -8,6 +8,7 @@ import signal
 import sys
 
 from tf_ipu_shim import errors
+from tf_ipu_shim.cli import requirements
 from tf_ipu_shim.cli.output import import_log_filter
 from tf_ipu_shim.machine.environment import log_level
 from tf_ipu_shim.plugin import build, cache
@@ -25,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Builds the plugin and prints its path; returns the exit status."""
+    if missing := requirements.missing_tensorflow():
+        print(f"tf-ipu build: {missing}", file=sys.stderr)
+        return 2
     directory = cache.PREBUILT_DIRECTORY if arguments.into_package else None
     os.environ.setdefault(log_level.TENSORFLOW, "2")  # what it says of the processor while it is imported
     import_log_filter.filter_import_log()

@@ -14,7 +14,7 @@ from typing import Any
 
 from tf_ipu_shim import check
 from tf_ipu_shim.check import pitfalls
-from tf_ipu_shim.cli import runner
+from tf_ipu_shim.cli import requirements, runner
 from tf_ipu_shim.cli.output import formats, terminal
 from tf_ipu_shim.machine.environment import execution_mode
 from tf_ipu_shim.machine.environment.effects import RECORDED
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.module:
         print("tf-ipu check: name the script's file: -m is not supported", file=sys.stderr)
         return 2
-    problem = runner.find_problem(arguments)
+    problem = runner.find_problem(arguments) or (None if arguments.static else requirements.missing_tensorflow())
     if problem:
         print(f"tf-ipu check: {problem}", file=sys.stderr)
         return 2

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import tf_ipu_shim
 from tf_ipu_shim import errors, keras2
+from tf_ipu_shim.cli import requirements
 from tf_ipu_shim.cli.output import formats, terminal
 from tf_ipu_shim.configuration import environment
 from tf_ipu_shim.machine import systems
@@ -28,8 +29,6 @@ PYTHONS = ((3, 10), (3, 13))
 """The first and the last Python that setup.cfg promises."""
 TENSORFLOWS = ((2, 15, 1), (2, 22))
 """The first TensorFlow that is supported, and the first one again that is not."""
-TENSORFLOW_PACKAGE = "tensorflow-cpu" if platform.machine() == "x86_64" else "tensorflow"
-"""The package that brings TensorFlow for CPUs; there is no `tensorflow-cpu` for ARM."""
 ONLY_FILES = "tensorflow-cpu-aws"
 """What `check_tensorflow` 2.15 for ARM takes its files from."""
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
@@ -149,16 +148,15 @@ def check_tensorflow(installed: dict[str, str]) -> Check:
         'PROBLEM'
     """
     first, end = (".".join(map(str, bound)) for bound in TENSORFLOWS)
-    fitting = "2.15.1" if sys.version_info < (3, 12) else "2.21.0"
     installed_versions = ", ".join(f"{name} {version}" for name, version in installed.items()) or "none"
     state, cure = OK, ""
     if not installed or any(
         not TENSORFLOWS[0] <= _version_numbers(version) < TENSORFLOWS[1] for version in installed.values()
     ):
-        state, cure = PROBLEM, f"pip install {TENSORFLOW_PACKAGE}=={fitting}"
+        state, cure = PROBLEM, requirements.install_command()
     elif len(set(installed.values())) > 1:
         state = PROBLEM
-        cure = f"pip uninstall -y {' '.join(installed)}; pip install {TENSORFLOW_PACKAGE}=={fitting}"
+        cure = f"pip uninstall -y {' '.join(installed)}; {requirements.install_command()}"
     elif len(installed.keys() - {ONLY_FILES}) > 1:
         state, cure = NOTE, "nothing while both have one version: they share their files"
     expected = f"one package, {first} <= version < {end}"

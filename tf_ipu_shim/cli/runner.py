@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import tf_ipu_shim
 from tf_ipu_shim import cli, sdk
-from tf_ipu_shim.cli import report
+from tf_ipu_shim.cli import report, requirements
 from tf_ipu_shim.cli.output import formats, log_filter, sizes
 from tf_ipu_shim.cli.parser import SuggestingParser
 from tf_ipu_shim.configuration import environment
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace, failures: list[Exception] | None = None) ->
     """
     if options.module:
         options.module, *options.arguments = options.module
-    wrong = find_problem(options) or report.find_problem(options)
+    wrong = find_problem(options) or report.find_problem(options) or requirements.missing_tensorflow()
     if wrong:
         print(f"{options.program}: {wrong}", file=sys.stderr)
         return 2
@@ -162,7 +162,13 @@ def find_problem(options: argparse.Namespace) -> str | None:
     if options.module:
         return None if _has_module(options.module) else f"No module named {options.module}"
     if options.script is None:
-        return "a SCRIPT or -m MODULE is needed"
+        taken = [str(value) for value in vars(options).values() if str(value).endswith(".py")]
+        return "a SCRIPT or -m MODULE is needed" + (f"; {taken[0]} was read as an option's value" if taken else "")
+    if options.script.endswith(".ipynb"):
+        return (
+            f"{options.script} is a notebook. Make a script of it: jupyter nbconvert --to script {options.script}. Or "
+            "open it in Jupyter: kernels of this Python know Graphcore's names"
+        )
     try:
         if os.path.isdir(options.script):
             if not os.path.exists(os.path.join(options.script, "__main__.py")):

@@ -14,6 +14,7 @@ import hashlib
 import os
 import pathlib
 import platform
+import types
 from collections.abc import Iterable, Sequence
 
 from tf_ipu_shim import errors
@@ -21,7 +22,6 @@ from tf_ipu_shim.plugin import (
     build_processes,
     cache,
     compiler,
-    message_headers,
     private_symbols,
     progress,
     translation_units,
@@ -162,7 +162,7 @@ def _build(
         with contextlib.ExitStack() as building:
             building.enter_context(build_processes.cleaned_up_at_signals())
             scratch = building.enter_context(cache.scratch_path(target))
-            message_headers.write(scratch)
+            _message_headers().write(scratch)
             own, system = compiler.include_directories(sources, tensorflow.compile_flags, scratch)
             units = translation_units.divide(sources, translation_units.unit_count(), [*own, *system])
             seconds = translation_units.expected_seconds(units)
@@ -201,13 +201,20 @@ def _source_files(sources: Iterable[str | os.PathLike[str]] | None) -> list[path
     return files
 
 
+def _message_headers() -> types.ModuleType:
+    """Imports what needs protobuf, which TensorFlow brings: `tf-ipu doctor` also runs without it."""
+    from tf_ipu_shim.plugin import message_headers
+
+    return message_headers
+
+
 def _digest(tensorflow: TensorFlowBuild, files: Sequence[pathlib.Path], libc: tuple[str, ...] = ()) -> str:
     """Sixteen digits that differ if a library built from one of two inputs must not be used for the other."""
     # Paths are left out: environments with the same TensorFlow share one library.
     flags = [flag for flag in tensorflow.compile_flags + tensorflow.link_flags if not flag.startswith(("-I", "-L"))]
     parts = [tensorflow.git_version, *flags, platform.system(), platform.machine(), *libc]
     digest = hashlib.sha256("\0".join([*parts, *compiler.FLAGS]).encode())
-    for name, content in message_headers.headers().items():
+    for name, content in _message_headers().headers().items():
         digest.update(f"\0{name}\0{content}".encode())
     for file in files:
         digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())

@@ -27,6 +27,7 @@ PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
 """The environment that the package was installed into."""
 KEPT_DIRECTORY = pathlib.Path(__file__).with_name("kept")
 """A copy of what was built, in a checkout: an installed package has no files that pip does not know."""
+_BUILD_BYTES = 16 << 20  # of object files and libraries, rounded up
 _FOR_ALL_USERS = 0o755  # of files next to the package; the rest is one user's
 
 
@@ -141,8 +142,12 @@ def first_writable_directory(directories: Iterable[pathlib.Path], subject: str =
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=directory):
                 pass
+            free = shutil.disk_usage(directory).free
         except OSError as error:
             reasons.append(f"  {directory}: {error.strerror or error}")
+            continue
+        if free < _BUILD_BYTES:
+            reasons.append(f"  {directory}: {free >> 20} MiB are free, and a build needs {_BUILD_BYTES >> 20}")
             continue
         reason = "" if directory == PREBUILT_DIRECTORY else private_files.distrust_of_directory(directory)
         if not reason:

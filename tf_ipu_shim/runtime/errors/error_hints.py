@@ -11,7 +11,6 @@ import types
 
 from tf_ipu_shim import data_files
 from tf_ipu_shim.runtime.errors import script_files, unknown_keywords
-from tf_ipu_shim.tf_private import graphs as tf_graphs
 
 # The first call of many scripts for IPUs, run without `--tf1`.
 _OLD_NAME_HINT = (
@@ -83,7 +82,9 @@ def _differentiated(error: BaseException) -> str:
     op = getattr(outputs[0], "op", None) if isinstance(outputs, (list, tuple)) and outputs else None
     if op is None:
         return ""
-    user_frames = [frame for frame in tf_graphs.creation_stack(op) or () if script_files.is_users(frame.filename)]
+    from tf_ipu_shim.tf_private import graphs  # TensorFlow has made the op; importing it would be slow before
+
+    user_frames = [frame for frame in graphs.creation_stack(op) or () if script_files.is_users(frame.filename)]
     line = (
         f", made at {user_frames[-1].filename}:{user_frames[-1].lineno}, in {user_frames[-1].name}"
         if user_frames
