@@ -21,7 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 _locks = tempfile.TemporaryDirectory(prefix="tf_ipu_shim_locks_", ignore_cleanup_errors=True)
 os.environ["TF_IPU_SHIM_LOCK_DIR"] = _locks.name
 
-# What imports and the collection of tests make stays: searching it for garbage took a third of their time.
+# What imports and the collection of tests make stays: searching it for garbage took a fifth of their time.
 gc.disable()
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
