@@ -12,8 +12,8 @@ import json
 from collections.abc import Hashable
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.memory_model.computations.matmul_passes import INFERENCE, UPDATE
+from tf_ipu_shim.tf_private.eager import tf2
 
 # Instructions whose first one has no number.
 _UNNUMBERED = frozenset(
@@ -30,7 +30,7 @@ _TENSORFLOW_2_6_SINCE = (2, 6)  # SDK
 
 def _unnumbered_instructions() -> frozenset[str]:
     """Returns the instructions whose first one has no number in the emulated release."""
-    is_tensorflow_2_6 = sdk.current() >= _TENSORFLOW_2_6_SINCE and not activation.is_tensorflow1()
+    is_tensorflow_2_6 = sdk.current() >= _TENSORFLOW_2_6_SINCE and tf2.enabled()
     return _UNNUMBERED | (_OF_XLA if is_tensorflow_2_6 else _ADDED)
 
 
