@@ -13,7 +13,6 @@ from tensorflow.core.framework import (
     function_pb2,  # FunctionDef has no public name
     graph_pb2,  # graphs
     node_def_pb2,  # nodes of functions and graphs
-    op_def_pb2,  # arguments of ops and functions
     tensor_pb2,  # values of constants
     tensor_shape_pb2,  # shapes
     types_pb2,  # dtypes as numbers
