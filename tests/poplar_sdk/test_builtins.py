@@ -20,7 +20,8 @@ def run():
 
     def run(case, dtype=float):
         done = subprocess.run([program, case, codelets], capture_output=True, text=True, check=True)
-        return [numpy.array(line.split(), dtype) for line in done.stdout.splitlines()]
+        lines = done.stdout.splitlines()
+        return lines if dtype is str else [numpy.array(line.split(), dtype) for line in lines]
 
     return run
 
@@ -51,6 +52,13 @@ def test_tiles_and_runs_draw_different_numbers(run):
 def test_workers_draw_different_numbers(run):
     (bits,) = run("workers", numpy.uint32)
     assert len(set(bits.tolist())) == 6
+
+
+def test_registers_and_the_clock_of_workers(run):
+    sums, clocks, error = run("registers", str)
+    assert list(map(int, sums.split())) == [sum(range(worker, 20, 6)) for worker in range(6)]
+    assert any(map(int, clocks.split()))
+    assert "__builtin_ipu_get(1): the CPU does not have this register of a tile" in error
 
 
 def test_short_vectors_are_clamped_and_masked(run):

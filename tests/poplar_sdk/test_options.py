@@ -184,3 +184,11 @@ def test_page_lists_options_without_effect():
     assert "| `debug.floatPointOpException` | `true`, `false` |" in page
     for table in option_tables.read().values():
         assert all(f"`{option.name}`" in page for option in table.options)
+
+
+def test_options_without_a_reason_are_read():
+    sources = pathlib.Path(option_tables.__file__).parent / "csrc"
+    text = "".join(source.read_text() for source in sources.rglob("*.cc"))
+    for table in option_tables.read().values():
+        for option in table.options:
+            assert option.without_effect or f'"{option.name}"' in text, option.name

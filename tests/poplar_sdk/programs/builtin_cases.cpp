@@ -82,6 +82,30 @@ const std::map<std::string, Case> cases = {
        engine.run();
        print<unsigned>(engine, "bits", 6);
      }},
+    {"registers",
+     [](const char* codelets) {
+       Graph graph(Target::createIPUTarget(1, 8, "ipu2"));
+       graph.addCodelets(codelets);
+       const Tensor in = graph.addVariable(UNSIGNED_INT, {20}, VariableMappingMethod::LINEAR);
+       const Tensor sums = graph.addVariable(UNSIGNED_INT, {6}, VariableMappingMethod::LINEAR), clocks = graph.clone(sums);
+       std::vector<unsigned> values(20);
+       std::iota(values.begin(), values.end(), 0u);
+       graph.setInitialValue(in, ArrayRef<unsigned>(values));
+       ComputeSet set = graph.addComputeSet("sum"), reads = graph.addComputeSet("reads");
+       graph.setTileMapping(graph.addVertex(set, "SumByWorkers", {{"in", in}, {"sums", sums}, {"clocks", clocks}}), 0);
+       graph.setTileMapping(graph.addVertex(reads, "ReadsRegister", {{"value", sums[0]}}), 0);
+       graph.createHostRead("sums", sums);
+       graph.createHostRead("clocks", clocks);
+       Engine engine(graph, {Execute(set), Execute(reads)});
+       engine.run();
+       print<unsigned>(engine, "sums", 6);
+       print<unsigned>(engine, "clocks", 6);
+       try {
+         engine.run(1);
+       } catch (const std::exception& error) {
+         std::cout << error.what() << '\n';
+       }
+     }},
     {"quantise",
      [](const char* codelets) {
        Graph graph(Target::createIPUTarget(1, 8, "ipu2"));

@@ -1,7 +1,9 @@
 // Vertices that use the functions that compilers for IPUs have built in.
+#include <arch/gc_tile_defines.h>
 #include <ipu_builtins.h>
 #include <ipu_vector_math>
 #include <ipudef.h>
+#include <poplar/Loops.hpp>
 #include <poplar/Vertex.hpp>
 
 using namespace poplar;
@@ -31,6 +33,27 @@ class DrawByWorkers : public MultiVertex {
   void compute(unsigned worker) {
     if (__builtin_ipu_is_worker_mode()) bits[worker] = __builtin_ipu_urand32();
   }
+};
+
+// The sum by workers, whose numbers are read from a register.
+class SumByWorkers : public MultiVertex {
+ public:
+  Input<Vector<const unsigned>> in;
+  Output<Vector<unsigned>> sums;
+  Output<Vector<unsigned>> clocks;
+  void compute(unsigned) {
+    const unsigned worker = __builtin_ipu_get(CSR_W_WSR__INDEX) & CSR_W_WSR__CTXTID_M1__MASK;
+    const unsigned start = __builtin_ipu_get_scount_l();
+    sums[worker] = 0;
+    for (rptsize_t i = worker; i < in.size(); i += CTXT_WORKERS) sums[worker] += in[i];
+    clocks[worker] = __builtin_ipu_get_scount_l() - start;
+  }
+};
+
+class ReadsRegister : public Vertex {
+ public:
+  Output<unsigned> value;
+  void compute() { *value = __builtin_ipu_get(1); }
 };
 
 class Quantise : public Vertex {

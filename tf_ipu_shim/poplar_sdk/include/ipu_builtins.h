@@ -2,14 +2,32 @@
 #ifndef POPLAR_IPU_BUILTINS_H
 #define POPLAR_IPU_BUILTINS_H
 
+#include <arch/gc_tile_defines.h>
 #include <ipu_vector_math>
 #include <poplar/detail/vertex_context.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 
 inline unsigned __builtin_ipu_get_tile_id() { return poplar::detail::runningVertex->tile; }
 inline bool __builtin_ipu_is_worker_mode() { return true; }
+inline unsigned __builtin_ipu_get(unsigned index) {
+  if (index == CSR_W_WSR__INDEX) return poplar::detail::runningVertex->worker;
+  throw std::invalid_argument("__builtin_ipu_get(" + std::to_string(index) +
+                              "): the CPU does not have this register of a tile. CSR_W_WSR__INDEX can be read.");
+}
+
+// A tile's counter of cycles. Here it is the host's clock in cycles of 1.85 GHz: a difference is the time of the host.
+inline unsigned long long __builtin_ipu_get_scount() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  return static_cast<unsigned long long>(nanoseconds) * 185 / 100;
+}
+inline unsigned __builtin_ipu_get_scount_l() { return static_cast<unsigned>(__builtin_ipu_get_scount()); }
+inline unsigned __builtin_ipu_get_scount_u() { return static_cast<unsigned>(__builtin_ipu_get_scount() >> 32); }
 
 // Random numbers. Integers have all bits random, _f16 and _f32 are uniform in [-0.5, 0.5), grand ones are normal.
 inline unsigned long long __builtin_ipu_urand64() {

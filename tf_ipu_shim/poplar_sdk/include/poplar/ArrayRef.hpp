@@ -65,6 +65,14 @@ class ArrayRef {
   std::size_t size_ = 0;
 };
 
+// The element type of ArrayRef(values): the constructors above accept vectors of several types.
+template <class T, class Allocator>
+ArrayRef(const std::vector<T, Allocator>&) -> ArrayRef<T>;
+template <class T, std::size_t N>
+ArrayRef(const std::array<T, N>&) -> ArrayRef<T>;
+template <class T, std::size_t N>
+ArrayRef(const T (&)[N]) -> ArrayRef<T>;
+
 template <class T>
 bool operator==(ArrayRef<T> a, ArrayRef<T> b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());

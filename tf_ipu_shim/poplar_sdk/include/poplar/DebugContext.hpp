@@ -93,6 +93,7 @@ class DebugInfo {
   DebugId getId() const { return id_; }
   std::string getPathName() const { return path_; }
   bool setValue(std::string name, const ProfileValue& value);
+  bool setValue(std::string name, const std::string& value) { return setValue(std::move(name), ProfileValue(value)); }
   bool setValue(std::string name, StringRef value) { return setValue(std::move(name), ProfileValue(value)); }
   bool setValue(std::string name, const char* value) { return setValue(std::move(name), ProfileValue(value)); }
   const ProfileValue::Map& getValues() const { return values_; }

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace poplar {
@@ -21,8 +22,12 @@ class Device {
   Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
 
-  static Device createCPUDevice(unsigned numIPUs = 1) { return createCPUDevice(numIPUs, {}); }
-  static Device createCPUDevice(const OptionFlags& options) { return createCPUDevice(1, options); }
+  static Device createCPUDevice(const OptionFlags& options = {}) { return createCPUDevice(1, options); }
+  // A template: the argument {} means empty options.
+  template <class Number, std::enable_if_t<std::is_integral_v<Number>, int> = 0>
+  static Device createCPUDevice(Number numIPUs) {
+    return createCPUDevice(static_cast<unsigned>(numIPUs), {});
+  }
 
   unsigned getId() const { return id_; }
   const Target& getTarget() const { return target_; }

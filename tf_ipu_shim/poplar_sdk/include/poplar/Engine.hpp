@@ -11,6 +11,7 @@
 #include <poplar/Program.hpp>
 #include <poplar/StreamCallback.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -53,6 +54,10 @@ class Engine {
   void connectStream(StringRef handle, void* begin, void* end);
   // The stream always uses the buffer at `data`.
   void connectStream(StringRef handle, void* data);
+  template <class T>
+  void connectStream(StringRef handle, ArrayRef<T> values) {
+    connectStream(handle, const_cast<T*>(values.begin()), const_cast<T*>(values.end()));
+  }
   void connectStreamToCallback(StringRef handle, unsigned replica, StreamCallbackHandle callback);
   void connectStreamToCallback(StringRef handle, StreamCallbackHandle callback) {
     connectStreamToCallback(handle, 0, std::move(callback));
@@ -69,6 +74,11 @@ class Engine {
   }
   void readTensor(StringRef handle, void* begin, void* end);
   void readTensor(StringRef handle, void* begin);
+
+  // The host's clock, and the time between two of its readings as text.
+  using TimerTimePoint = std::chrono::time_point<std::chrono::steady_clock>;
+  static TimerTimePoint getTimeStamp() { return std::chrono::steady_clock::now(); }
+  static std::string reportTiming(const TimerTimePoint& start, const TimerTimePoint& end);
 
   void setPrintStream(std::ostream& out);
   void setPrintTensorStream(std::ostream& out) { setPrintStream(out); }

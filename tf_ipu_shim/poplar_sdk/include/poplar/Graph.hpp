@@ -28,13 +28,19 @@
 #include <cassert>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 

@@ -71,8 +71,9 @@ class Sequence : public Program {
   Sequence& operator=(const Sequence&) = default;
   Sequence& operator=(Sequence&&) = default;
   Sequence(std::initializer_list<Program> programs, const DebugContext& context = {});
+  // Implicit, so that a function whose result is a sequence may return any step.
   template <class... Rest>
-  explicit Sequence(const Program& first, const Rest&... rest) : Sequence(std::initializer_list<Program>{first, rest...}) {}
+  Sequence(const Program& first, const Rest&... rest) : Sequence(std::initializer_list<Program>{first, rest...}) {}
   void add(const Program& program);
   void add_front(const Program& program);
 };

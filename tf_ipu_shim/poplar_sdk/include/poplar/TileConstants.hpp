@@ -1,5 +1,7 @@
-// Codelets include this file for the addresses and registers of a tile. The CPU has none of them: code for the CPU that
-// uses one does not compile.
+// Codelets include this file for the numbers, addresses and registers of a tile.
 #ifndef POPLAR_TILE_CONSTANTS_HPP
 #define POPLAR_TILE_CONSTANTS_HPP
+
+#include <arch/gc_tile_defines.h>
+
 #endif

@@ -18,9 +18,15 @@ class TypeTraits {
   bool isFloat = false;
   bool isBool = false;
 
+  // A class of a library for half-precision numbers.
+  template <class T>
+  static constexpr bool isHalfClass() {
+    if constexpr (!std::is_class_v<T>) return false;
+    else return sizeof(T) == 2 && std::is_trivially_copyable_v<T> && std::is_constructible_v<float, T>;
+  }
   template <class T>
   static constexpr bool isSimpleType() {
-    return std::is_arithmetic_v<T> || std::is_same_v<std::remove_cv_t<T>, _Float16>;
+    return std::is_arithmetic_v<T> || std::is_same_v<std::remove_cv_t<T>, _Float16> || isHalfClass<T>();
   }
   template <class T>
   static TypeTraits make() {

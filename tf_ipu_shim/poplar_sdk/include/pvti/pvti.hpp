@@ -3,6 +3,7 @@
 #ifndef pvti_pvti_hpp
 #define pvti_pvti_hpp
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +50,9 @@ class Tracepoint {
  public:
   Tracepoint(TraceChannel *channel, const std::string &traceLabel);
   Tracepoint(TraceChannel *channel, const std::string traceLabel, Metadata *metadata);
+  // Text that does not end with a zero byte.
+  Tracepoint(TraceChannel *channel, const char *traceLabel, std::size_t length, Metadata *metadata = nullptr)
+      : Tracepoint(channel, std::string(traceLabel, length), metadata) {}
   ~Tracepoint();
   Tracepoint(const Tracepoint &) = delete;
   Tracepoint &operator=(const Tracepoint &) = delete;

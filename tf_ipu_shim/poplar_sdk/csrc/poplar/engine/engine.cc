@@ -128,6 +128,10 @@ void Engine::readTensor(StringRef handle, void* begin, void* end) {
 }
 void Engine::readTensor(StringRef handle, void* begin) { readTensor(handle, begin, nullptr); }
 
+std::string Engine::reportTiming(const TimerTimePoint& start, const TimerTimePoint& end) {
+  return std::to_string(std::chrono::duration<double>(end - start).count()) + " s";
+}
+
 void Engine::setPrintStream(std::ostream& out) { ready("Engine::setPrintStream").print_stream = &out; }
 
 }  // namespace poplar

@@ -12,7 +12,8 @@ namespace poplar::detail {
 // The name that a type has in Poplar; empty for what no tensor can hold.
 template <typename T>
 constexpr const char* typeName() {
-  if constexpr (std::is_enum_v<T>) return typeName<std::underlying_type_t<T>>();
+  if constexpr (std::is_const_v<T>) return typeName<std::remove_const_t<T>>();
+  else if constexpr (std::is_enum_v<T>) return typeName<std::underlying_type_t<T>>();
   else if constexpr (std::is_same_v<T, float>) return "float";
   else if constexpr (std::is_same_v<T, half>) return "half";
   else if constexpr (std::is_same_v<T, double>) return "double";

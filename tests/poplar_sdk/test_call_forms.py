@@ -1,0 +1,39 @@
+"""Forms of calls, headers and conversions that published programs use, which `programs/call_forms.cpp` has."""
+
+import pathlib
+import subprocess
+
+import pytest
+from poplar_programs import compile_program
+
+pytestmark = [pytest.mark.without_tensorflow, pytest.mark.subprocess]
+
+SOURCE = pathlib.Path(__file__).parent / "programs" / "call_forms.cpp"
+
+
+@pytest.fixture(scope="module")
+def facts():
+    words = [str(compile_program(SOURCE, "pvti"))]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout
+    return dict(line.split(": ", 1) for line in printed.splitlines())
+
+
+def test_a_step_is_a_sequence(facts):
+    assert facts["out"] == "1 2 3 4 5 6"
+
+
+def test_time_between_two_stamps(facts):
+    assert facts["time"] == "1.500000 s"
+
+
+def test_constants_from_arrays_and_half_classes(facts):
+    assert facts["halves"].split() == ["[1.0000000", "-2.5000000]"]
+    assert facts["numbers"].split() == ["[7", "-8]"]
+
+
+def test_empty_options_are_no_number_of_ipus(facts):
+    assert facts["cpus"] == "1 1 2"
+
+
+def test_values_of_debug_information_are_text(facts):
+    assert facts["api"] == "sum"
