@@ -20,11 +20,11 @@ inline unsigned __builtin_ipu_get(unsigned index) {
                               "): the CPU does not have this register of a tile. CSR_W_WSR__INDEX can be read.");
 }
 
-// A tile's counter of cycles. Here it is the host's clock in cycles of 1.85 GHz: a difference is the time of the host.
+// A tile's counter of cycles. Here it is the host's clock in cycles of 1.33 GHz: a difference is the time of the host.
 inline unsigned long long __builtin_ipu_get_scount() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  return static_cast<unsigned long long>(nanoseconds) * 185 / 100;
+  return static_cast<unsigned long long>(nanoseconds) * 133 / 100;
 }
 inline unsigned __builtin_ipu_get_scount_l() { return static_cast<unsigned>(__builtin_ipu_get_scount()); }
 inline unsigned __builtin_ipu_get_scount_u() { return static_cast<unsigned>(__builtin_ipu_get_scount() >> 32); }
