@@ -1,5 +1,6 @@
 """What a command says in a Python that has no TensorFlow, or is too old; what it says of a notebook."""
 
+import importlib.machinery
 import json
 import re
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 from tf_ipu_shim import cli
+from tf_ipu_shim.cli import requirements
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.without_tensorflow]
 
@@ -34,6 +36,13 @@ def bare(python):
     """Runs a command where no package that TensorFlow brings can be imported."""
     script = python.script(BARE, "bare.py")
     return lambda *words: python(script, *words)
+
+
+@pytest.mark.parametrize("spec", [None, importlib.machinery.ModuleSpec("tensorflow", None)], ids=["absent", "stubs"])
+def test_stubs_are_no_tensorflow(monkeypatch, spec):
+    """A wheel has stubs of `tensorflow.python.ipu`, which Python finds as a namespace package."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+    assert "TensorFlow is not installed in this Python" in str(requirements.missing_tensorflow())
 
 
 @pytest.mark.parametrize("command", ["run", "check", "fit", "build"])

@@ -22,6 +22,7 @@ def install_command() -> str:
 
 def missing_tensorflow() -> str | None:
     """Returns what to do if this Python has no TensorFlow; None if it has one."""
-    if importlib.util.find_spec("tensorflow") is not None:
+    spec = importlib.util.find_spec("tensorflow")
+    if spec is not None and spec.origin is not None:  # the stubs of a wheel are a namespace package
         return None
     return f"TensorFlow is not installed in this Python, {sys.executable}. Install it: {install_command()}"
