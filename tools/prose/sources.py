@@ -1,12 +1,13 @@
-"""The text in the sources: docstrings, messages, option help, and comments.
+"""The text in the sources: docstrings, messages, option help, comments, and tables that pages and messages quote.
 
 A message is any other string of the package with words in it: errors, warnings, log lines, reasons and descriptions. In
-C++ it is found by its quotes.
+C++ it is found by its quotes. Tables are the CSV files of the package and of `docs/data`.
 """
 
 from __future__ import annotations
 
 import ast
+import csv
 import io
 import pathlib
 import re
@@ -16,8 +17,9 @@ from collections.abc import Iterator
 from prose import markdown
 from prose.passages import ROOT, Passage
 
-KINDS = ("docstrings", "messages", "help texts", "comments")
+KINDS = ("docstrings", "messages", "help texts", "comments", "tables")
 FOLDERS = ("tf_ipu_shim", "tools", "benchmarks")
+TABLES = ("tf_ipu_shim", "docs/data")  # folders of CSV files
 FEWEST_WORDS = 4  # of a message; shorter strings are names and parts
 HOLE = "{}"  # stands for a value in a message
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -34,6 +36,10 @@ _CPP_COMMENT = re.compile(r"(?:^[ \t]*//.*\n)+", re.M)
 
 def passages(kind: str) -> Iterator[Passage]:
     """Yields every passage of a kind (one of `KINDS`), file by file."""
+    if kind == "tables":
+        for path in sorted(path for folder in TABLES for path in (ROOT / folder).rglob("*.csv")):
+            yield from cells(path, path.read_text(encoding="utf-8"))
+        return
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             source = path.read_text(encoding="utf-8")
@@ -43,6 +49,14 @@ def passages(kind: str) -> Iterator[Passage]:
                 yield from strings(path, ast.parse(source), kind)
         for path in sorted(path for ending in ("*.cc", "*.h", "*.hpp") for path in (ROOT / folder).rglob(ending)):
             yield from of_cpp(path, path.read_text(encoding="utf-8"), kind)
+
+
+def cells(path: pathlib.Path, source: str) -> Iterator[Passage]:
+    """The cells of a CSV file that are prose; not its heading."""
+    rows = csv.reader(io.StringIO(source))
+    for row in list(rows)[1:]:
+        for text in filter(_is_prose, row):
+            yield Passage(path, source.count("\n", 0, source.find(text.replace('"', '""'))) + 1, text)
 
 
 def strings(path: pathlib.Path, tree: ast.Module, kind: str) -> Iterator[Passage]:
