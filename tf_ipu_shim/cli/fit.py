@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         type=_parse_names,
         default=[],
-        help="systems to try, such as pod4,bow-pod16; of each chip the smallest when not given",
+        help="systems to try, such as pod4,bow-pod16 (default: the smallest of each chip)",
     )
     parser.add_argument(
         "--chips", metavar="CHIPS", type=_parse_names, default=[], help="chips to try, such as gc200,bow"

@@ -47,7 +47,7 @@ def _check_selection(config: Any, model: bool) -> None:
     for count in [counts] if isinstance(counts, int) else counts:
         if count < 0:
             raise ValueError(
-                f"auto_select_ipus is {counts!r}, but no device can have {count} IPUs. Give the number of "
+                f"auto_select_ipus is {counts!r}, but no device can have {count} IPUs. Pass the number of "
                 "IPUs of the device, or a list with the number of each."
             )
     indices = config.select_ipus

@@ -93,8 +93,8 @@ def set_flags(flags: Any, values: Mapping[str, str], path: str) -> None:
     for option, value in values.items():
         if not (isinstance(option, str) and isinstance(value, str)):
             raise TypeError(
-                f"{path} takes text for names and values, such as {{'partialsType': 'half'}}; "
-                f"it has {option!r}: {value!r}. Write the value as text: {str(value)!r}."
+                f"{path} expects strings as names and values, such as {{'partialsType': 'half'}}; "
+                f"it has {option!r}: {value!r}. Write the value as a string: {str(value)!r}."
             )
         flags.add(option=option, value=value)
 

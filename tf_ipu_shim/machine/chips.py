@@ -105,7 +105,7 @@ class ChipSpec:
             True
         """
         if isinstance(tiles, bool) or not isinstance(tiles, int) or tiles < 1:
-            raise ValueError(f"An IPU with {tiles!r} tiles cannot be simulated. Give a whole number of at least 1.")
+            raise ValueError(f"An IPU with {tiles!r} tiles cannot be simulated. Pass a whole number of at least 1.")
         return dataclasses.replace(self, tiles=tiles)
 
 

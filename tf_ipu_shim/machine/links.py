@@ -96,7 +96,7 @@ def phase_seconds(transfers: Iterable[tuple[int, int, int]], num_ipus: int) -> f
     longest = 0.0
     for num_bytes, src, dst in transfers:
         if num_bytes < 0:
-            raise ValueError(f"An exchange cannot move {num_bytes} bytes. Give 0 or more.")
+            raise ValueError(f"An exchange cannot move {num_bytes} bytes. Pass 0 or more.")
         positions = route(src, dst, num_ipus)
         if num_bytes:
             for position, next_place in zip(positions, positions[1:]):
@@ -140,13 +140,13 @@ def _latency(over_links: int, over_gateways: int) -> float:
 
 def _check(num_ipus: int, *positions: int) -> None:
     if num_ipus < 1:
-        raise ValueError(f"A device of {num_ipus} IPUs has no places. Give at least 1.")
+        raise ValueError(f"A device of {num_ipus} IPUs has no places. Pass at least 1.")
     if num_ipus > 1 and num_ipus % 2:
-        raise ValueError(f"A ladder cannot be built from {num_ipus} IPUs: each rung has two. Give an even number.")
+        raise ValueError(f"A ladder cannot be built from {num_ipus} IPUs: each rung has two. Pass an even number.")
     if num_ipus > IPUS_OF_LADDER and num_ipus % IPUS_OF_LADDER:
         raise ValueError(
             f"{num_ipus} IPUs are not a whole number of ladders of {IPUS_OF_LADDER}. "
-            f"Give a multiple of {IPUS_OF_LADDER}."
+            f"Pass a multiple of {IPUS_OF_LADDER}."
         )
     for position in positions:
         if not 0 <= position < num_ipus:

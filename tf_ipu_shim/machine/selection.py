@@ -19,7 +19,7 @@ def shard_order(num_ipus: int, order: str = "AUTO", *, pipelined: bool = False) 
         (0, 2, 4, 6, 7, 5, 3, 1)
     """
     if num_ipus < 1:
-        raise ValueError(f"Shards cannot be placed on {num_ipus} IPUs. Give at least 1.")
+        raise ValueError(f"Shards cannot be placed on {num_ipus} IPUs. Pass at least 1.")
     if order not in ORDERS:
         raise ValueError(f"There is no selection order {order!r}. Use one of: {', '.join(ORDERS)}.")
     if order == "AUTO":

@@ -74,7 +74,7 @@ def find_op(symbol: str) -> Callable[..., Any] | None:
 
 
 def _accept_symbolic(function: types.FunctionType, symbol: str) -> Callable[..., Any]:
-    """A function that is the other one, or makes a layer of it if an argument is one of Keras' symbolic tensors."""
+    """Returns a function that calls `function`, or wraps it in a layer if an argument is a symbolic Keras tensor."""
 
     @functools.wraps(function)
     def op(*args: Any, **kwargs: Any) -> Any:

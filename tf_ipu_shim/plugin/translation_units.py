@@ -34,7 +34,7 @@ class Unit:
 
 _UNIT_BYTES = 3 << 29  # of memory that the compiler needs for a unit
 UNIT_BYTES_WITHOUT_COLLECTIONS = 5 << 29
-"""The same if the compiler collects no garbage in that memory."""
+"""The memory that the compiler needs for a unit with its garbage collection switched off."""
 # Of one core of a server's processor at 2 to 3 GHz.
 _SECONDS_A_HEADER_BYTE, _SECONDS_A_BYTE, _LINK_SECONDS = 0.7e-6, 1.2e-4, 3.0
 _QUOTA = pathlib.Path("/sys/fs/cgroup/cpu.max")

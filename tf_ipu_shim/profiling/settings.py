@@ -32,7 +32,7 @@ class ReportSettings:
 
 
 def is_requested(options: Mapping[str, str]) -> bool:
-    """Returns whether some engine options, or anyone who runs the script, ask for a report at all."""
+    """Returns whether engine options or `--profile` request a report."""
     return any(_parse_requested(options)) or bool(os.environ.get(DIRECTORY_VARIABLE))
 
 

@@ -1,7 +1,7 @@
 """Reads and writes the executable cache directory (`--executable_cache_path`).
 
 A file begins with a mark and the digest of the rest, so a truncated or changed file is noticed. It gets its name when
-it is complete. Nothing that is wrong with the directory or a file stops a program: it is compiled then.
+it is complete. If the directory or a file cannot be used, the program is compiled.
 """
 
 from __future__ import annotations

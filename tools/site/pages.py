@@ -79,8 +79,8 @@ def on_files(files: Files, config: Any) -> Files:
     for page, source in {"index.md": "README.md", **{name: name for name in BESIDE}}.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     tutorials = ROOT / "tutorials"
-    for path in sorted([*tutorials.glob("*"), *tutorials.glob("*/*.cpp")]):
-        if path.suffix in (".md", ".py", ".svg", ".ipynb", ".cpp"):
+    for path in sorted([*tutorials.glob("*"), *tutorials.glob("*/*.cpp"), *tutorials.glob("*/Makefile")]):
+        if path.name == "Makefile" or path.suffix in (".md", ".py", ".svg", ".ipynb", ".cpp"):
             files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
     notebook = json.loads((ROOT / "tutorials" / "will_it_fit.ipynb").read_text(encoding="utf-8"))
     files.append(File.generated(config, "tutorials/will_it_fit.md", content=_notebook_page(notebook)))

@@ -93,7 +93,7 @@ def _resolve_dtype(chosen: Any, value: Any, argument: str) -> Any:
     except TypeError:
         description = f"is a function that returned {dtype!r}" if callable(chosen) else f"is {dtype!r}"
         raise TypeError(
-            f"{argument} {description}, which TensorFlow cannot convert to a type. Give a tf.DType, or a function that "
+            f"{argument} {description}, which TensorFlow cannot convert to a type. Pass a tf.DType, or a function that "
             "returns one."
         ) from None
 

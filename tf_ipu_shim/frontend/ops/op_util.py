@@ -118,5 +118,5 @@ def get_activation_name(identifier: Any) -> str:
             ("activations", "_ops", "nn_impl", "dispatch")
         ):
             return name.removesuffix("_v2")
-        raise TypeError(f"Unrecognized function : {module}.{name}. Give an activation of tf.nn or Keras, or its name.")
-    raise TypeError(f"Could not interpret activation function identifier: {identifier!r}. Give a name or a function.")
+        raise TypeError(f"Unrecognized function : {module}.{name}. Pass an activation of tf.nn or Keras, or its name.")
+    raise TypeError(f"Could not interpret activation function identifier: {identifier!r}. Pass a name or a function.")

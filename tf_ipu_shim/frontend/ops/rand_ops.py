@@ -96,7 +96,7 @@ def mask_shape(x: Any, noise_shape: Any) -> Any:
     if tf.is_tensor(noise_shape):
         constant = tf.get_static_value(noise_shape)
         if constant is None:
-            raise TypeError("noise_shape of dropout is a tensor whose value is not known yet. Give a list of numbers.")
+            raise TypeError("noise_shape of dropout is a tensor whose value is not known yet. Pass a list of numbers.")
         noise_shape = constant
     if noise_shape is None or not len(noise_shape):
         return tf.shape(x)

@@ -118,7 +118,7 @@ def _slice_error(message: str, *details: Any) -> list[tf.Tensor]:
     lengths = [tensor.shape[0] if tensor.shape.rank else 0 for tensor in tensors]
     if lengths[0] == 0 or len(set(lengths)) != 1:
         raise ValueError(
-            f"{message}, but they have {lengths}; expected equal lengths. Give one number a slice in each."
+            f"{message}, but they have {lengths}; expected equal lengths. Pass one number a slice in each."
         )
     return tensors
 

@@ -180,7 +180,7 @@ class PipelineArguments:
         if not isinstance(self.pipeline_schedule, PipelineSchedule):
             raise TypeError(
                 "The given pipeline_schedule is not a member of PipelineSchedule, but "
-                f"{self.pipeline_schedule!r}. Give one of {members(PipelineSchedule)}."
+                f"{self.pipeline_schedule!r}. Pass one of {members(PipelineSchedule)}."
             )
         if iterations > 1 and self.pipeline_schedule is not PipelineSchedule.Sequential:
             raise NotImplementedError(
@@ -190,7 +190,7 @@ class PipelineArguments:
         if self.recomputation_mode is not None and not isinstance(self.recomputation_mode, RecomputationMode):
             raise TypeError(
                 f"The given recomputation_mode is not a member of RecomputationMode, but {self.recomputation_mode!r}. "
-                f"Give one of {members(RecomputationMode)}."
+                f"Pass one of {members(RecomputationMode)}."
             )
 
     def _check_count_of_parts(self) -> None:
@@ -250,7 +250,7 @@ class PipelineArguments:
         if concurrent and not (stage and isinstance(ipus, (list, tuple)) and len(ipus) == len(stage)):
             raise ValueError(
                 f"Each stage must be mapped to an IPU: the concurrent stage {stage_index} has {len(stage)} functions, "
-                f"and its entry in device_mapping is {ipus!r}. Give a list with an IPU for each function."
+                f"and its entry in device_mapping is {ipus!r}. Pass a list with an IPU for each function."
             )
         for function, ipu in zip(stage, ipus) if concurrent else [(stage, ipus)]:
             if not callable(function):
@@ -261,7 +261,7 @@ class PipelineArguments:
             if isinstance(ipu, bool) or not isinstance(ipu, (int, np.integer)) or ipu < ALL_IPUS:
                 raise ValueError(
                     f"Each stage must be mapped to an IPU: the entry of stage {stage_index} in device_mapping is "
-                    f"{ipus!r}. Give the number of an IPU of the replica, or -1 for all IPUs."
+                    f"{ipus!r}. Pass the number of an IPU of the replica, or -1 for all IPUs."
                 )
 
     def _check_switches(self) -> None:

@@ -176,7 +176,7 @@ class OptimizerFunctionOutput:
             if value and getattr(self, conflicting):
                 raise ValueError(
                     f"OptimizerFunctionOutput.tape may not be used when OptimizerFunctionOutput.{conflicting} is "
-                    f"{'nonempty' if conflicting == 'variables' else 'used'}. Give one of the two."
+                    f"{'nonempty' if conflicting == 'variables' else 'used'}. Pass one of the two."
                 )
         self._tape = value
 

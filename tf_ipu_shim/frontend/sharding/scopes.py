@@ -259,7 +259,7 @@ def partials_type(override_type: Any) -> Iterator[None]:
     """
     kind = dtypes.as_dtype(override_type)
     if kind not in _PARTIALS:
-        raise ValueError(f"Only support float16, float32, provided {kind.name}. Give one of the two.")
+        raise ValueError(f"Only support float16, float32, provided {kind.name}. Pass one of the two.")
     with frontend_attribute("PARTIALS_TYPE", xla_data_pb2.PrimitiveType.Name(_PARTIALS[kind])):
         yield
 

@@ -209,7 +209,7 @@ def export_inputs_to_file(inputs: Sequence[Any], output_filename: str, feed_dict
             )
         tensors.append(TensorInfo(tensor.op.name, tensor.dtype.name, value.shape))
         values.append(value)
-    check_names(tensors, "Give each input once.")
+    check_names(tensors, "Pass each input once.")
     write_element(output_filename, "inputs", tensors, values)
 
 

@@ -31,7 +31,7 @@ def check_trip_count(name: str, count: Any) -> Any:
                 "integer, or cast it: tf.cast(n, tf.int32)."
             )
         if tensor.shape.rank:
-            raise ValueError(f"{name} has the shape {tensor.shape}: it has to be a scalar. Give one of its elements.")
+            raise ValueError(f"{name} has the shape {tensor.shape}: it has to be a scalar. Pass one of its elements.")
         if tensor_util.is_tf_type(count):
             return tensor if tensor.dtype in (dtypes.int32, dtypes.int64) else math_ops.cast(tensor, dtypes.int64)
         count = tensor_util.constant_value(tensor)

@@ -54,7 +54,7 @@ def tensorflow_loaded(tensorflow: ModuleType) -> None:
 
 
 def ipu_loaded(fullname: str) -> None:
-    """Puts back attributes and methods, when a script has imported `ipu` under a name of Graphcore's or ours."""
+    """Restores attributes and methods, once a script has imported `ipu` under a name of Graphcore's or ours."""
     from tf_ipu_shim.legacy.names.tensorflow import stock_aliases, variable_methods
 
     if fullname == "tensorflow.python.ipu":

@@ -47,8 +47,7 @@ def chosen_count(name: str, given_count: Any, older: Mapping[str, Any]) -> int:
         )
     if len(set(given_counts.values())) > 1:
         raise ValueError(
-            f"{name} takes one number of mini-batches to an update, and was given {given_counts}; expected "
-            "one. Leave the others out."
+            f"{name} got several numbers of mini-batches: {given_counts}; expected one. Leave the others out."
         )
     count = next(iter(given_counts.values()))
     if isinstance(count, bool) or not hasattr(count, "__index__"):

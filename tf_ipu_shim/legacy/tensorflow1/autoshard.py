@@ -51,7 +51,7 @@ def automatic_sharding(
     operations = [op for op in input_ts.graph.get_operations() if _is_on_ipu(op)]
     if not operations:
         raise ValueError(
-            "No ops placed on IPU device to shard: the graph has none, and needs some. Build the model "
+            "No ops placed on IPU device to shard: the graph has none; expected at least one. Build the model "
             "inside `with ipu.scopes.ipu_scope('/device:IPU:0'):`."
         )
     path = sharding_utils.ops_between(input_ts.op, loss_ts.op)

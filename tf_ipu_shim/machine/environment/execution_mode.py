@@ -29,7 +29,7 @@ def requested_mode() -> str:
     if value == XLA:
         raise ValueError(
             f"{CHECK_INDICES} is 1 and {ENVIRONMENT_VARIABLE} is {XLA!r}; expected {KERNELS!r} or {AUTO!r}, as XLA "
-            "checks no index. Unset one of the two."
+            "does not check indices. Unset one of the two."
         )
     return KERNELS
 

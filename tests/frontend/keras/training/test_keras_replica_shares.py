@@ -144,7 +144,7 @@ def test_what_training_and_evaluation_leave_out(ipus, caplog):
     taken = np.concatenate([x[::-1], x[::-1]])[:48].reshape(2, 24)
     np.testing.assert_allclose(history["loss"], np.mean(taken**2, 1), rtol=1e-5)
     assert caplog.text.count("fit leaves out 6 of 30 samples in each epoch, 3 of 15 mini-batches of 2: 4 replicas") == 1
-    assert "the last 3 do not fill them: the next epoch begins with them. Give a multiple of 8 samples" in caplog.text
+    assert "the last 3 do not fill them: the next epoch begins with them. Pass a multiple of 8 samples" in caplog.text
     loss = model.evaluate(x, 0 * x, batch_size=2, verbose=0)
     np.testing.assert_allclose(loss, np.mean(x[:24] ** 2), rtol=1e-5)
     assert "evaluate leaves out 6 of 30 samples, 3 of 15 mini-batches of 2: 4 replicas take 4 at a time" in caplog.text

@@ -93,7 +93,7 @@ class StagedModel:
         if len(bound) != len(self._inputs):
             raise ValueError(
                 f"ValueError: Layer {self.model.name} expects {len(self._inputs)} input(s), but it received "
-                f"{len(bound)} input tensors. Inputs received: {bound}. Give a dataset whose elements have a tensor "
+                f"{len(bound)} input tensors. Inputs received: {bound}. Pass a dataset whose elements have a tensor "
                 "for each input."
             )
         return bound

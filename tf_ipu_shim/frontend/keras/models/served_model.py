@@ -70,7 +70,7 @@ def _input_spec(shape: Any, dtype: Any, name: str, batch_size: int | None) -> An
         sizes[0] = batch_size
     if None in sizes:
         raise ValueError(
-            f"Not all dimensions of inputs can be inferred: {name} has the shape {tuple(sizes)}. Give `batch_size`, or "
+            f"Not all dimensions of inputs can be inferred: {name} has the shape {tuple(sizes)}. Pass `batch_size`, or "
             "make the model's inputs with all sizes."
         )
     return tensor_spec.TensorSpec(sizes, dtype, name=name)

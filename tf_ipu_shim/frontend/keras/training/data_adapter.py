@@ -380,7 +380,7 @@ class IPUDataHandler:
         if self._steps_per_epoch is not None:
             return ValueError(
                 f"`steps_per_epoch` (or `steps`) is {self._steps_per_epoch}, and {replicas} replicas share them: "
-                f"each needs at least one. Give {replicas} or more, or use fewer IPUs."
+                f"each needs at least one. Pass {replicas} or more, or use fewer IPUs."
             )
         size = size if size >= 0 else self._adapter.get_size()
         return ValueError(

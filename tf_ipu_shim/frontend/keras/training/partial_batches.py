@@ -105,6 +105,6 @@ def dropped_batches_message(
     return (
         f"{mode} leaves out {dropped * batch_size} of {samples} samples{epoch}, {dropped} of {mini_batches} "
         "mini-batches of "
-        f"{batch_size}: {why}. Give a multiple of {replicas * batch_size} samples, a smaller batch_size, or use fewer "
+        f"{batch_size}: {why}. Pass a multiple of {replicas * batch_size} samples, a smaller batch_size, or use fewer "
         "IPUs."
     )

@@ -113,7 +113,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
         accumulation_factor: how many gradients make an update.
 
     Raises:
-        TypeError: the learning rate is not a number, or the factor no integer.
+        TypeError: the learning rate is not a number, or the factor is not an integer.
         ValueError: the factor is below 1.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbeddingSGDGAOptimizerSpec`.

@@ -25,8 +25,8 @@ def sequence_loss(
         logits: `[batch, time, classes]`.
         targets: classes, `[batch, time]`.
         weights: the weights of each step, `[batch, time]`.
-        average_across_timesteps: whether losses are divided by the weights over time.
-        average_across_batch: whether they are divided by the batch's.
+        average_across_timesteps: whether losses are divided by the sum of the weights over time.
+        average_across_batch: whether they are divided by the sum of the weights over the batch.
         sum_over_timesteps: whether they are added up over time and divided by the entries that have a weight.
         sum_over_batch: the same for the batch.
         softmax_loss_function: a function from `labels` and `logits` to losses; the sparse cross-entropy by default.

@@ -16,7 +16,7 @@ class Dropout(keras2.public_module().layers.Layer):  # type: ignore[misc]
     Args:
         rate: the share that is dropped, in [0, 1).
         noise_shape: the mask's shape: for each dimension of the inputs its size, or 1.
-        seed: `[2]` integers: the same mask in every step. None: another one in each.
+        seed: `[2]` integers for the same mask in every step, or None for a new mask in each step.
         ref: whether the backward pass must use the same mask in case the tensor's layout differs there; it always does.
         **kwargs: keyword arguments of a Keras layer.
 

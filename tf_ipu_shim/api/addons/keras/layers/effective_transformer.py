@@ -78,7 +78,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         if sequences_per_iter > max_batch_size:
             raise ValueError(
                 f"max_batch_size must be greater than sequences_per_iter, or equal: {max_batch_size} is below "
-                f"{sequences_per_iter}. Give a smaller sequences_per_iter."
+                f"{sequences_per_iter}. Pass a smaller sequences_per_iter."
             )
         self.output_layer_size = output_layer_size
         self.max_batch_size = max_batch_size

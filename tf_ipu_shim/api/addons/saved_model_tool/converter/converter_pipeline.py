@@ -78,7 +78,7 @@ def _check(param: Any, signature_key: str) -> None:
     if param.batch_per_step and not param.embedded_runtime_save_config:
         raise ValueError(
             f"batch_per_step={param.batch_per_step} ({where}) is a loop over batches, which needs an "
-            "application for the embedded runtime. Give embedded_runtime_save_config too, or leave "
+            "application for the embedded runtime. Pass embedded_runtime_save_config too, or leave "
             "batch_per_step out."
         )
     if not isinstance(param.batch_size, numbers.Integral) or param.batch_size < 1:

@@ -84,7 +84,7 @@ class PipelineConverter(Converter):
         if not self.param.embedded_runtime_save_config:
             raise ValueError(
                 "The `embedded_runtime_save_config` argument must be specified for a pipeline: it is an application "
-                "for the embedded runtime. Give embedded_runtime_exec_cachedir and runtime_api_timeout_us."
+                "for the embedded runtime. Pass embedded_runtime_exec_cachedir and runtime_api_timeout_us."
             )
         utils.validate_embedded_runtime_save_config(self.param)
         if self.param.manual_sharding:

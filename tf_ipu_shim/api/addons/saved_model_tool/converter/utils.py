@@ -227,7 +227,7 @@ def prepare_dataset(inputs_shape_and_dtype: Sequence[Placed], batch_size: int = 
         sizes = [axis for axis in static_shape if axis is not None]
         if len(sizes) < len(static_shape):
             raise ValueError(
-                f"The input {name} has the shape {list(shape)}: IPUs need to know all axes. Give batch_size."
+                f"The input {name} has the shape {list(shape)}: IPUs need to know all axes. Pass batch_size."
             )
         elements.append(np.zeros(sizes, tf_type_to_numpy(dtype)))
     return v1.data.Dataset.from_tensors(tuple(elements)).repeat()
