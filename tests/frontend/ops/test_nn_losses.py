@@ -142,3 +142,17 @@ def test_sample_is_log_uniform_without_repetition() -> None:
     for _ in range(400):
         stock[tf.random.log_uniform_candidate_sampler([[0]], 1, 3, True, 8)[0].numpy()] += 1
     np.testing.assert_allclose(counts / 400, stock / 400, atol=0.15)
+
+
+def test_tensorflow_s_ctc_names_graphcore_s() -> None:
+    """Its ops that write in place have no conversion."""
+
+    @tf.function(jit_compile=True)
+    def loss(logits: Any) -> Any:
+        return tf.nn.ctc_loss(tf.ones([2, 2], tf.int32), logits, [1, 2], [4, 4], blank_index=0)
+
+    with (
+        tf.device(IPU),
+        pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)InplaceAdd.*ipu\.nn_ops\.ctc_loss_v2"),
+    ):
+        loss(tf.constant(numbers(4, 2, 3)))

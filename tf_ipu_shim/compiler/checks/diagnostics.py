@@ -39,11 +39,12 @@ _LOOP_ADVICE = (
 _PRINTING = frozenset({"Print", "PrintV2", "StringFormat"})
 _TEXT_ADVICE = "An IPU computes with numbers, but received strings. Convert them to numbers in the input pipeline. "
 _PRINT_ADVICE = "print a tensor with ipu.internal_ops.print_tensor, "
-_ROWS = frozenset({"Unique", "UniqueV2"})
 _ROWS_ADVICE = (
     " An optimizer adds Unique to the gradient of tf.gather and tf.nn.embedding_lookup, to merge equal rows. Look up "
     "rows of a variable with ipu.ops.embedding_ops.embedding_lookup."
 )
+_CTC_ADVICE = " tf.nn.ctc_loss adds InplaceAdd. Use ipu.nn_ops.ctc_loss_v2 instead."
+_REPLACEMENTS = {"Unique": _ROWS_ADVICE, "UniqueV2": _ROWS_ADVICE, "InplaceAdd": _CTC_ADVICE}
 
 # Stands for tensor lists that only the other branch makes. XLA cannot represent it.
 _FAKE = "FakeParam"
@@ -140,7 +141,7 @@ def refuse_uncompilable(
             "The dimensions of all tensors must be fully defined at compile time. Those of the following depend on "
             f"values:\n  {_list_ops(diagnostics, dynamic)}\n{_placement_advice(functions, dynamic)}or use a mask of "
             "fixed size instead, such as tf.where with three arguments."
-            f"{_duplicate_rows_advice(node for _, node in dynamic)}",
+            f"{_replacement_advice(node for _, node in dynamic)}",
         )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
@@ -151,7 +152,8 @@ def refuse_uncompilable(
             "Detected unsupported operations when trying to compile graph "
             f"{display_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
             f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  "
-            f"{_list_ops(diagnostics, refused)}{more}\n{_advice(functions, refused)}",
+            f"{_list_ops(diagnostics, refused)}{more}\n{_advice(functions, refused)}"
+            f"{_replacement_advice(node for _, node in refused)}",
         )
 
 
@@ -159,9 +161,9 @@ def _list_ops(diagnostics: Diagnostics, ops: Sequence[tuple[str, Any]]) -> str:
     return "\n  ".join(diagnostics.describe(function, node) for function, node in ops[:_MAX_NAMED])
 
 
-def _duplicate_rows_advice(refused: Iterable[Any]) -> str:
-    """Returns advice if an optimizer seems to combine gradients of the same row, else an empty string."""
-    return _ROWS_ADVICE if any(node.op in _ROWS for node in refused) else ""
+def _replacement_advice(refused: Iterable[Any]) -> str:
+    """Returns functions of Graphcore's that compute what TensorFlow's do with refused ops."""
+    return "".join(dict.fromkeys(_REPLACEMENTS.get(node.op, "") for node in refused))
 
 
 def _placement_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> str:

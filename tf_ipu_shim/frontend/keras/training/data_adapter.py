@@ -360,9 +360,11 @@ class IPUDataHandler:
             raise _partial_execution_error(steps, self._steps_per_execution)
         for spec in nest.flatten(dataset_ops.get_structure(self._dataset)):
             if not spec.shape.is_fully_defined():
+                is_batch = spec.shape.rank is not None and spec.shape[0] is None
+                remedy = "use batch(size, drop_remainder=True)" if is_batch else "map tf.ensure_shape over the dataset"
                 raise ValueError(
                     f"The provided set of data contains a shape {spec.shape} which is not fully defined. A compiled "
-                    "program takes batches of one size only: use batch(size, drop_remainder=True)."
+                    f"program takes batches of one size only: {remedy}."
                 )
         epochs = 1 if self._adapter.should_recreate_iterator() else self._epochs - self._initial_epoch
         if size < 0 and self._adapter.get_size() is not None:  # arrays, which the adapter repeats each epoch
