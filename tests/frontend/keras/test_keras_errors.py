@@ -38,7 +38,7 @@ def of_unknown_length(x, y):
         ((X, Y), {"batch_size": 16, "steps_per_epoch": 6}, "at least 6 batches .* only generate 4"),
         ((batches(),), {"steps_per_epoch": 6, "epochs": 2}, r"at least 12 batches .* only generate 8"),
         ((batches(False, 12),), {}, "contains a shape .* not fully defined.*drop_remainder=True"),
-        ((batches().map(of_unknown_length),), {}, r"contains a shape \(8, None\) .*map tf\.ensure_shape"),
+        ((batches().map(of_unknown_length),), {}, r"contains a shape \(8, None\) .*map with tf\.ensure_shape"),
         ((batches().filter(lambda x, y: True),), {}, "Could not infer the size of the data"),
         ((generator(),), {"steps_per_epoch": 2}, r"unsupported type: generator.*from_generator\(\)`"),
         ((batches().take(0),), {}, "non-empty"),

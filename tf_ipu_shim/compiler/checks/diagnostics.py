@@ -141,7 +141,7 @@ def refuse_uncompilable(
             "The dimensions of all tensors must be fully defined at compile time. Those of the following depend on "
             f"values:\n  {_list_ops(diagnostics, dynamic)}\n{_placement_advice(functions, dynamic)}or use a mask of "
             "fixed size instead, such as tf.where with three arguments."
-            f"{_replacement_advice(node for _, node in dynamic)}",
+            f"{_replacement_advice(dynamic)}",
         )
     if refused:
         types = list(dict.fromkeys(node.op for _, node in refused))
@@ -153,7 +153,7 @@ def refuse_uncompilable(
             f"{display_name(programs[0][0])} on XLA_IPU_JIT: {', '.join(types)} "
             f"(No registered '{types[0]}' OpKernel for XLA_IPU_JIT devices):\n  "
             f"{_list_ops(diagnostics, refused)}{more}\n{_advice(functions, refused)}"
-            f"{_replacement_advice(node for _, node in refused)}",
+            f"{_replacement_advice(refused)}",
         )
 
 
@@ -161,9 +161,9 @@ def _list_ops(diagnostics: Diagnostics, ops: Sequence[tuple[str, Any]]) -> str:
     return "\n  ".join(diagnostics.describe(function, node) for function, node in ops[:_MAX_NAMED])
 
 
-def _replacement_advice(refused: Iterable[Any]) -> str:
+def _replacement_advice(refused: Iterable[tuple[str, Any]]) -> str:
     """Returns functions of Graphcore's that compute what TensorFlow's do with refused ops."""
-    return "".join(dict.fromkeys(_REPLACEMENTS.get(node.op, "") for node in refused))
+    return "".join(dict.fromkeys(_REPLACEMENTS.get(node.op, "") for _, node in refused))
 
 
 def _placement_advice(functions: Functions, refused: Iterable[tuple[str, Any]]) -> str:

@@ -210,8 +210,8 @@ class _FunctionCopies:
             self._redirect(node, chip, by_compiler)
         launched = _without_kernel(self._plugin, copy.node_def)
         if by_compiler is not None:
-            launched.update(node.name for node in copy.node_def if node.op in LAUNCHED)
-            launched.difference_update(by_compiler.names)
+            drawing = {node.name for node in copy.node_def if node.op in LAUNCHED}
+            launched.update(drawing - by_compiler.names)
         self.launches.replace(copy, launched, scope)
         return copy
 

@@ -358,14 +358,7 @@ class IPUDataHandler:
         pads = self._pads and self.mini_batches % replicas != 0
         if steps % self._steps_per_execution and not pads:
             raise _partial_execution_error(steps, self._steps_per_execution)
-        for spec in nest.flatten(dataset_ops.get_structure(self._dataset)):
-            if not spec.shape.is_fully_defined():
-                is_batch = spec.shape.rank is not None and spec.shape[0] is None
-                remedy = "use batch(size, drop_remainder=True)" if is_batch else "map tf.ensure_shape over the dataset"
-                raise ValueError(
-                    f"The provided set of data contains a shape {spec.shape} which is not fully defined. A compiled "
-                    f"program takes batches of one size only: {remedy}."
-                )
+        self._check_shapes()
         epochs = 1 if self._adapter.should_recreate_iterator() else self._epochs - self._initial_epoch
         if size < 0 and self._adapter.get_size() is not None:  # arrays, which the adapter repeats each epoch
             size = self._adapter.get_size() * epochs
@@ -376,6 +369,17 @@ class IPUDataHandler:
                 f"{required_batches} batches (currently it can only generate {size} batches). Steps per epoch {steps} "
                 f"* epochs {epochs} * replicas {replicas} are needed. You may need to use the repeat() function of "
                 "your dataset."
+            )
+
+    def _check_shapes(self) -> None:
+        for spec in nest.flatten(dataset_ops.get_structure(self._dataset)):
+            if spec.shape.is_fully_defined():
+                continue
+            is_known = spec.shape.rank is not None and spec.shape[0] is not None
+            raise ValueError(
+                f"The provided set of data contains a shape {spec.shape} which is not fully defined. A compiled "
+                "program takes batches of one size only: use "
+                f"{'map with tf.ensure_shape' if is_known else 'batch(size, drop_remainder=True)'}."
             )
 
     def _too_few_steps(self, size: int, replicas: int) -> ValueError:
