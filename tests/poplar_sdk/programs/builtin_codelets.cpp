@@ -3,7 +3,6 @@
 #include <ipu_builtins.h>
 #include <ipu_vector_math>
 #include <ipudef.h>
-#include <poplar/Loops.hpp>
 #include <poplar/Vertex.hpp>
 
 using namespace poplar;

@@ -7,6 +7,7 @@
 #include <poplar/FieldTypes.hpp>
 #include <poplar/HalfFloat.hpp>
 #include <poplar/InOutTypes.hpp>
+#include <poplar/Loops.hpp>
 #include <poplar/VectorListTypes.hpp>
 
 #include <cstdint>
