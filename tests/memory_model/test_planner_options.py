@@ -217,7 +217,8 @@ def test_multi_conv_plans_the_convolutions_in_it(planned):
         return both
 
     def plan(columns, half):
-        return plan_matmul(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, half, layouts=ALLOCATED).cycles
+        window = ((3, 16), (3, 16))
+        return plan_matmul(CHIPS["gc200"], 1, 256, 32, columns, 9, 2, half, layouts=ALLOCATED, window=window).cycles
 
     assert sorted(planned(model(None), shapes)[1]) == sorted([plan(64, False), plan(128, False)])
     made = planned(model({"partialsType": "half"}), shapes)[1]

@@ -1,6 +1,6 @@
-"""Error bars of a program's cycles by its limiting resource, fitted to published figures.
+"""Error bars of a program's cycles by its limiting resource, from published figures to which nothing is fitted.
 
-`python -m benchmarks.calibration` fits and prints them, by regime, SDK and system.
+`python -m benchmarks.calibration` computes and prints them, by regime, role, SDK and system.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ SMALL_CYCLES = 500_000
 BARS = {COMPUTE: 1.5, SMALL: 2.0, HOST: 1.8, LAUNCH: 1.5}
 """The real figure of nine programs of ten is between ours divided by this and ours times it.
 
-Source: validation/model/published.csv, with the ratios of validation/model/modelled.csv.
+Source: validation/model/published.csv, with the ratios of validation/model/modelled.csv. For launches all rows are
+fitted: SDK 2.6 and 3 are within this factor of each other.
 """
 
 

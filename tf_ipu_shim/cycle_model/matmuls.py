@@ -7,6 +7,7 @@ temporary memory fits. Only the method that uses the accumulating units (AMP) is
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,6 +19,9 @@ from tf_ipu_shim.machine.chips import ChipSpec
 SYNC_CYCLES = 126
 """A sync of an IPU's tiles, before each exchange. Source: docs/reference/facts.md, section "Host traffic and syncs"."""
 
+Window = tuple[tuple[int, int], ...]
+MOST_CHANNELS = 4
+"""Outer products and SLIC vertices compute products with at most so many input channels."""
 LEAST_LOAD_BYTES = 8
 """The smallest load of the units: two elements of fp32, four of fp16, eight of fp8."""
 
@@ -187,11 +191,13 @@ def plan_matmul(
     partials_are_half: bool = False,
     proportion: float = DEFAULT_PROPORTION,
     layouts: OperandLayouts = REARRANGED,
+    window: Window = (),
 ) -> MatmulPlan:
     """Plans a matmul of `[rows, inner]` by `[inner, columns]` for each group.
 
     Args:
         layouts: the layout of each operand on the tiles.
+        window: see `MatmulSizes`; one axis if it is not given.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -200,21 +206,55 @@ def plan_matmul(
         True
     """
     limit = proportion * chip.bytes_per_tile
-    candidates = []
-    for units in _choices(chip, element_bytes, partials_are_half):
-        candidates.append(_OperandOrder(units, groups, rows, inner, columns, positions, element_bytes, *layouts))
-        if positions == 1 and rows != columns:  # the operands may change sides
-            sides = layouts[1], layouts[0]
-            candidates.append(_OperandOrder(units, groups, columns, inner, rows, positions, element_bytes, *sides))
-    plans = [candidate.plan(chip, split, limit) for candidate in candidates for split in candidate.splits(chip.tiles)]
-    fitting = [plan for plan in plans if plan.temporary_bytes <= limit]
-    if fitting:
-        return min(fitting, key=_cycles)
-    return min(plans, key=_temporaries)
+    window = window or (((positions, rows),) if positions > 1 else ())
+    size = element_bytes
+    candidates: list[_OperandOrder] = []
+    for units in _choices(chip, size, partials_are_half):
+        is_gradient = any(kernel > result for kernel, result in window)
+        sides = REARRANGED if is_gradient else layouts
+        direct = _OperandOrder(units, groups, rows, inner, columns, positions, size, *sides, window, is_gradient)
+        candidates.extend(order for kept in _kept_axes(window) for order in direct.expanded(kept))
+    fastest: MatmulPlan | None = None
+    smallest: MatmulPlan | None = None
+    for order in sorted(candidates, key=_least_cycles):
+        if fastest is not None and order.least_cycles >= fastest.cycles * chip.tiles:
+            break
+        for split in order.splits(chip.tiles):
+            plan = order.plan(chip, split, limit)
+            if plan.temporary_bytes <= limit:
+                fastest = plan if fastest is None else min(fastest, plan, key=_cycles)
+            smallest = plan if smallest is None else min(smallest, plan, key=_temporaries)
+    found = fastest or smallest
+    assert found is not None, "each order has a split"
+    return found
+
+
+def _kept_axes(window: Window) -> set[Window]:
+    """Returns the sets of a kernel's axes that stay axes: the elements of the others may become input channels.
+
+    Source: PopLibs `poplin/ConvPlan.cpp`, lines 623 to 668; `poplin/ConvModel.cpp`, lines 1306 to 1345, for the costs.
+    """
+    counts = range(len(window) + 1)
+    return {kept for count in counts for kept in itertools.combinations(window, count)}
+
+
+@functools.lru_cache(maxsize=4096)
+def _inputs(rows: int, positions: int, window: Window) -> int:
+    """Returns how many inputs meet so many rows and positions of a kernel: neighbouring positions share some."""
+    if not window:
+        return rows
+    part = (rows / math.prod(result for _, result in window)) ** (1 / len(window))
+    share = (positions / math.prod(kernel for kernel, _ in window)) ** (1 / len(window))
+    lengths = [(max(1.0, min(1.0, part) * result), max(1.0, share * kernel)) for kernel, result in window]
+    return math.ceil(rows * math.prod((length + reach - 1) / length for length, reach in lengths))
 
 
 def _cycles(plan: MatmulPlan) -> int:
     return plan.cycles
+
+
+def _least_cycles(order: _OperandOrder) -> int:
+    return order.least_cycles
 
 
 def _temporaries(plan: MatmulPlan) -> int:
@@ -243,6 +283,9 @@ class _OperandOrder(NamedTuple):
         positions: the positions of a convolution's kernel.
         moving: the layout of the moving operand on the tiles.
         held: the same for the operand that the units hold.
+        window: the kernel's axes that `positions` counts.
+        rearranges: whether both operands are rearranged: for a gradient of weights, and if other axes of the kernel are
+            input channels.
     """
 
     units: Units
@@ -254,11 +297,34 @@ class _OperandOrder(NamedTuple):
     element_bytes: int
     moving: OperandLayout = OperandLayout.OTHER
     held: OperandLayout = OperandLayout.OTHER
+    window: Window = ()
+    rearranges: bool = False
 
     @property
     def passes(self) -> int:
         """Number of passes over the rows."""
         return math.ceil(self.inner / self.units.inner) * self.positions
+
+    def expanded(self, kept: Window) -> Iterator[_OperandOrder]:
+        """Yields this matmul with fewer axes of the kernel, if that saves passes; without any, both sides' orders."""
+        left = math.prod(kernel for kernel, _ in kept)
+        order = self
+        if kept != self.window:
+            inner = self.inner * self.positions // left
+            order = self._replace(inner=inner, positions=left, window=kept, rearranges=True,
+                                  moving=OperandLayout.OTHER, held=OperandLayout.OTHER)  # fmt: skip
+            if order.passes >= self.passes:
+                return
+        yield order
+        if left == 1 and self.rows != self.columns:  # the operands may change sides
+            yield order._replace(rows=self.columns, columns=self.rows, moving=order.held, held=order.moving)
+
+    @property
+    def least_cycles(self) -> int:
+        """The cycles of all tiles together, if nothing but rows took time; 0 if another method may be faster."""
+        if self.inner <= MOST_CHANNELS:
+            return 0
+        return self.groups * self.rows * self.passes * -(-self.columns // self.units.units) * self.units.loop
 
     def splits(self, tiles: int) -> Iterator[tuple[int, int, int, int]]:
         """Yields splits worth trying: along the summed axis, none and those leaving fewest idle tiles."""
@@ -298,14 +364,14 @@ class _OperandOrder(NamedTuple):
         tile_inner, tile_positions = math.ceil(tile_passes / self.positions), min(tile_passes, self.positions)
         tile_columns = math.ceil(math.ceil(self.columns / units.units) / by_column)
         in_group = _in_group(min(self.inner, units.inner), units.inner, size)
-        # Neighbouring positions of a kernel look at the same inputs.
-        activations = each * (tile_rows + tile_positions - 1) * tile_inner * in_group * size
+        activations = each * _inputs(tile_rows, tile_positions, self.window) * tile_inner * in_group * size
         weights = each * tile_passes * in_group * tile_columns * units.units * size
         # Of what Poplar allocated for this matmul, each tile has its part already; poplin/ConvModel.cpp, lines 1048 to
         # 1069. Another order is made where the elements lie, before they go to several tiles; lines 1455 to 1485.
         arriving = activations - (activations // by_column if self.moving is OperandLayout.ALLOCATED else 0)
         arriving_weights = weights - (weights // by_row if self.held is OperandLayout.ALLOCATED else 0)
         reordered = 0 if self.moving else -(-activations // by_column)
+        reordered += -(-weights // by_row) if self.rearranges else 0
         per_cycle = chip.exchange_bytes_per_cycle
         shared = chip.exchange_bytes_per_cycle_shared_bus if by_column % 2 == 0 else per_cycle
         partials = each * tile_rows * tile_columns * units.units
@@ -316,7 +382,7 @@ class _OperandOrder(NamedTuple):
             reduce_exchange = -(-received // per_cycle)
             reduce = library_vertices.reduce_partial_sums(chip, outputs, by_inner, units.partial_bytes, size)
         compute = each * vertex_cycles(chip, units, tile_rows, tile_inner, tile_columns, tile_positions)
-        if self.inner <= 4:
+        if self.inner <= MOST_CHANNELS:
             compute = min(compute, self._other_methods(chip, split, each, tile_rows, compute))
         serial, kept = 1, partials * units.partial_bytes + received
         operands = activations + weights

@@ -56,9 +56,11 @@ def _phases(computation: Computation, chip: ChipSpec) -> tuple[Phase, ...]:
 def matmul_plan(computation: Computation, chip: ChipSpec) -> MatmulPlan | None:
     """Returns the plan of a matmul; None for an empty one."""
     sizes = computation.sizes
-    if not isinstance(sizes, MatmulSizes) or not math.prod(sizes):
+    if not isinstance(sizes, MatmulSizes) or not sizes.products:
         return None
-    return plan_matmul(chip, *sizes, computation.element_bytes, *computation.planning, layouts=computation.layouts)
+    *extents, window = sizes
+    options = computation.planning
+    return plan_matmul(chip, *extents, computation.element_bytes, *options, layouts=computation.layouts, window=window)
 
 
 def _product_types(computation: Computation) -> str:

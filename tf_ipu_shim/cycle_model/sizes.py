@@ -9,6 +9,9 @@ class MatmulSizes(NamedTuple):
     """A matmul of `[rows, inner]` by `[inner, columns]` for each group and kernel position.
 
     A convolution's rows are the batch's output positions, inner its input channels, columns its output channels.
+
+    Args:
+        window: the extents of a convolution's kernel and of its result, for each axis with several positions.
     """
 
     groups: int
@@ -16,6 +19,12 @@ class MatmulSizes(NamedTuple):
     inner: int
     columns: int
     positions: int = 1
+    window: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def products(self) -> int:
+        """How many numbers are multiplied by another one."""
+        return self.groups * self.rows * self.inner * self.columns * self.positions
 
 
 class ElementwiseSizes(NamedTuple):

@@ -381,13 +381,13 @@ def _add_plain(work: Work, opcode: str, instruction: Any, by_id: Mapping[int, An
     operands = [by_id[operand_id] for operand_id in instruction.operand_ids]
     if opcode == "dot":
         sizes = dot_sizes(instruction, operands)
-        _multiply(work, 2.0 * math.prod(sizes), is_even=min(sizes.rows, sizes.inner, sizes.columns) >= _SMALL_SIDE)
+        _multiply(work, 2.0 * sizes.products, is_even=min(sizes.rows, sizes.inner, sizes.columns) >= _SMALL_SIDE)
     elif opcode == "convolution":
         sizes = convolution_sizes(instruction, operands)
         if sizes.groups > 1:
-            work.grouped_convolutions += 2.0 * math.prod(sizes)
+            work.grouped_convolutions += 2.0 * sizes.products
         else:
-            work.convolutions += 2.0 * math.prod(sizes)
+            work.convolutions += 2.0 * sizes.products
     elif opcode == "select-and-scatter":
         work.windows += size * math.prod(dimension.size for dimension in instruction.window.dimensions)
     elif opcode == "reduce-window":
@@ -440,7 +440,10 @@ def convolution_sizes(instruction: Any, operands: Sequence[Any]) -> MatmulSizes:
     groups = max(1, instruction.feature_group_count) * max(1, instruction.batch_group_count)
     positions = math.prod(kernel[axis] for axis in dnums.kernel_spatial_dimensions)
     rows = elements_of(instruction.shape) // max(1, outputs)
-    return MatmulSizes(groups, rows, inputs, outputs // groups, positions)
+    result = instruction.shape.dimensions
+    axes = zip(dnums.kernel_spatial_dimensions, dnums.output_spatial_dimensions)
+    window = tuple((kernel[axis], result[place]) for axis, place in axes if kernel[axis] > 1)
+    return MatmulSizes(groups, rows, inputs, outputs // groups, positions, window)
 
 
 def elements_of(shape: Any) -> int:
