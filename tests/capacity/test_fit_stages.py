@@ -71,6 +71,30 @@ def test_a_pipeline_whose_stages_are_uneven_is_cut_anew(studied):
     assert capacity.estimate(even, chip).cycles < 0.8 * capacity.estimate(uneven, chip).cycles
 
 
+@pytest.mark.parametrize("io_tiles", [0, 32])
+def test_layers_have_the_work_of_all_iterations(studied, io_tiles):
+    keras = keras2.public_module()
+    batches = 16
+
+    def run():
+        config = ipu.config.IPUConfig()
+        config.auto_select_ipus = 1
+        config.allow_recompute = True
+        config.io_tiles.num_io_tiles = io_tiles
+        config.io_tiles.place_ops_on_io_tiles = io_tiles > 0
+        config.configure_ipu_system()
+        layers = [keras.layers.Dense(64, "relu", name=f"layer{place}") for place in range(3)]
+        model = keras.Sequential([keras.Input([64]), *layers])
+        model.compile(steps_per_execution=batches)
+        model.predict(np.zeros([8 * batches, 64], np.float32), batch_size=8, verbose=0)
+
+    program = max(studied(run, 1), key=lambda one: one.steps)
+    found = stages.layers_of(program, CHIPS["gc200"])
+    assert [layer.name for layer in found] == ["layer0", "layer1", "layer2"]
+    assert all(layer.forward_cycles > 0 for layer in found)
+    assert {layer.forward_cycles % batches for layer in found} == {0}, "all iterations are equal"
+
+
 def test_host_copies_are_work_of_the_first_and_last_stage(studied):
     keras = keras2.public_module()
 

@@ -110,7 +110,7 @@ def _names(
     variables: _Variables, entries: Iterable[tuple[Entry, float]], blocks: Iterable[Block], in_stages: bool
 ) -> LayerNames:
     names = LayerNames(variables.layers, in_stages)
-    for entry, _ in entries:
+    for entry, _ in sorted(entries, key=_runs_once):  # what is done once, before a loop, is in no order
         if entry.computation is not None and entry.computation.kind not in (*_OF_STAGES, *_HOST):
             names.register_op(entry.name)
     for block in blocks if names.order else ():
@@ -167,7 +167,8 @@ class _Work:
         self.forward = [0.0] * layer_index.count
         self._layer_index, self._flow, self._recomputes = layer_index, flow, recomputes
         self._updates = [0.0] * layer_index.count
-        self._ran: set[int] = set()  # what has run forward: what runs again is the same computation
+        # The step that ran a computation forward: another one repeats it, the same one is in another iteration.
+        self._ran: dict[int, tuple[Block, int]] = {}
         for entry, times in entries:
             work = entry.computation
             if work is not None and work.kind not in _OF_STAGES:
@@ -185,9 +186,10 @@ class _Work:
             # A scatter of rows runs for each mini-batch in a pipeline, which sums gradients up.
             self._updates[layer] += cycles if work.kind != "update" else 0
         elif self._layer_index.is_in_layer(entry.name) and not entry.name.startswith(GRADIENTS):
-            if self._recomputes and id(work) in self._ran:
+            block, index = entry.steps[0]
+            first_block, first_index = self._ran.setdefault(id(work), (block, index))
+            if self._recomputes and (first_block is not block or first_index != index):
                 return
-            self._ran.add(id(work))
             self.forward[layer] += cycles
         self.all[layer] += cycles
 
@@ -303,6 +305,10 @@ def _computations(entries: Iterable[Entry], times: float) -> Iterator[tuple[Entr
             yield from _computations(entry.children, times * (entry.times if entry.kind == "loop" else 1.0))
         else:
             yield entry, times
+
+
+def _runs_once(computation: tuple[Entry, float]) -> bool:
+    return computation[1] <= 1
 
 
 def _all(blocks: Iterable[Block]) -> Iterator[Block]:
