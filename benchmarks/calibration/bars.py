@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-REGIMES = ("compute", "small", "host", "launch", "memory short", "verdict", "memory", "code")
-"""Limits of programs: matmuls and element-wise ops, fixed costs of many small ops, the host link, launches."""
+REGIMES = ("compute", "small", "host", "launch", "links", "memory short", "verdict", "memory", "code")
+"""Limits of programs: matmuls and element-wise ops, fixed costs of many small ops, the host link, launches, links."""
 COVERAGE = 0.9
 """The part of the rows that a bar holds for."""
 
@@ -44,3 +44,25 @@ def bars_by(ratios: Iterable[tuple[str, float]]) -> Mapping[str, Bar]:
     for key, ratio in ratios:
         groups.setdefault(key, []).append(ratio)
     return {key: bar_of(group) for key, group in groups.items()}
+
+
+def left_out(ratios: Iterable[tuple[str, float]]) -> tuple[int, int]:
+    """Returns how many rows are inside the bar of all other publications, and how many could be tried.
+
+    Args:
+        ratios: publication and ratio of each row. With one publication there is no bar to try.
+
+    Example:
+        >>> left_out([("a", 1.0), ("a", 1.2), ("b", 1.1), ("b", 1.5)])
+        (3, 4)
+    """
+    pairs = list(ratios)
+    inside = tried = 0
+    for publication in dict.fromkeys(name for name, _ in pairs):
+        others = [ratio for name, ratio in pairs if name != publication]
+        own = [ratio for name, ratio in pairs if name == publication]
+        if others:
+            factor = bar_of(others).factor
+            inside += sum(1 / factor <= ratio <= factor for ratio in own)
+            tried += len(own)
+    return inside, tried

@@ -60,10 +60,14 @@ def _by_ipu(record: Record, *fields: str) -> float:
     return sum(ipu[field] for ipu in record["by_ipu"] for field in fields) / _MIB
 
 
+SPEED_UP = "times as fast as one IPU"
 FIGURES: dict[str, Callable[[Record], Any]] = {
     "items a second": _rate,
+    "items a second, between launches": lambda record: record["items_per_second"],
     "items a second, a run for each batch": _rate_by_poprt,
+    "cycles": lambda record: record["cycles"],
     "cycles of 160 mini-batches": lambda record: record["cycles"],
+    SPEED_UP: lambda record: record["cycles"],
     "cycles a slot": lambda record: record["slot_cycles"],
     "verdict": _verdict,
     "peak, MiB": lambda record: _by_ipu(record, "peak_bytes", "code_bytes", "library_bytes"),
@@ -79,4 +83,6 @@ FIGURES: dict[str, Callable[[Record], Any]] = {
 def modelled(row: Row) -> str:
     """Runs the models on a row; returns the figure."""
     found = FIGURES[row.figure](record_of(row.program, row.system))
+    if row.figure == SPEED_UP:
+        found = record_of(f"{row.program.split()[0]} 1", row.system)["cycles"] / found
     return found if isinstance(found, str) else f"{found:.4g}" if found < 1e4 else f"{float(f'{found:.4g}'):.0f}"

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.calibration.bars import bars_by
-from benchmarks.calibration.rows import Row
+from benchmarks.calibration.bars import bars_by, left_out
+from benchmarks.calibration.rows import FIT, Row
 from tf_ipu_shim.cycle_model.bars import BARS
 
 Figures = Mapping[tuple[str, str], str]
+BAR_HEAD = (
+    "rows",
+    "mean ratio",
+    "bar",
+    "inside the bar of other publications",
+    "rows with fitted numbers",
+    "their bar",
+)
 HEAD = ("case", "figure", "published", "modelled", "ratio", "bar")
 
 
@@ -17,8 +25,7 @@ def to_text(rows: Sequence[Row], figures: Figures) -> str:
     known = [row for row in rows if (row.case, row.figure) in figures]
     lines = [HEAD, *(line_of(row, figures[row.case, row.figure]) for row in known)]
     parts = [_table(lines)]
-    for name, key in KEYS.items():
-        parts.append(_table([(name, "rows", "mean", "bar"), *_bar_lines(known, figures, key)]))
+    parts.extend(_table([(name, *BAR_HEAD), *bar_lines(known, figures, key)]) for name, key in KEYS.items())
     return "\n\n".join(parts)
 
 
@@ -53,7 +60,11 @@ def _system(row: Row) -> str:
     return row.system
 
 
-KEYS: Mapping[str, Callable[[Row], str]] = {"regime": _regime, "SDK": _sdk, "system": _system}
+def _role(row: Row) -> str:
+    return row.role
+
+
+KEYS: Mapping[str, Callable[[Row], str]] = {"regime": _regime, "role": _role, "SDK": _sdk, "system": _system}
 """The columns by which bars are split."""
 
 
@@ -62,9 +73,24 @@ def ratios(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) -> 
     return [(key(row), row.ratio(figures[row.case, row.figure])) for row in rows if not row.is_verdict]
 
 
-def _bar_lines(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) -> list[tuple[str, ...]]:
-    found = bars_by(ratios(rows, figures, key))
-    return [(name, str(bar.rows), f"{bar.mean:.2f}", f"{bar.factor:.2f}") for name, bar in found.items()]
+def bar_lines(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) -> list[tuple[str, ...]]:
+    """Returns the cells of each group: bars of rows to which no number is fitted, and of those with fitted ones."""
+    numbers = [row for row in rows if not row.is_verdict]
+    blind = [row for row in numbers if row.role != FIT]
+    bars = bars_by(ratios(blind, figures, key))
+    fitted = bars_by(ratios([row for row in numbers if row.role == FIT], figures, key))
+    lines: list[tuple[str, ...]] = []
+    for group in dict.fromkeys(map(key, numbers)):
+        bar, in_sample = bars.get(group), fitted.get(group)
+        own = [row for row in blind if key(row) == group]
+        inside, tried = left_out(ratios(own, figures, lambda row: row.publication))
+        lines.append((
+            group,
+            *((str(bar.rows), f"{bar.mean:.2f}", f"x {bar.factor:.2f}") if bar else ("0", "", "")),
+            f"{inside} of {tried}" if tried else "",
+            *((str(in_sample.rows), f"x {in_sample.factor:.2f}") if in_sample else ("0", "")),
+        ))  # fmt: skip
+    return lines
 
 
 def _table(lines: Sequence[Sequence[str]]) -> str:

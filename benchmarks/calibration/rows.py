@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import csv
+import functools
+import hashlib
 import pathlib
 from typing import NamedTuple
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "validation" / "model"
 PUBLISHED, MODELLED = DATA / "published.csv", DATA / "modelled.csv"
 FITS, CLOSE, DOES_NOT_FIT = "fits", "close", "does not fit"
+FIT, SEEN, TEST = ROLES = ("fit", "seen", "test")
+"""A number of the model is fitted to the row, or its mechanisms were chosen with the row in sight, or neither."""
+UNSTAMPED = "older"
+MODEL = ("capacity", "compiler", "cycle_model", "machine", "memory_model")
+"""The packages whose sources decide a figure."""
 
 
 class Row(NamedTuple):
@@ -22,7 +29,8 @@ class Row(NamedTuple):
         figure: a figure of `models.Model`.
         published: its value, or a verdict on memory.
         regime: what limits the program, one of `bars.REGIMES`.
-        source: where it is published.
+        role: what the model owes to the row, one of `ROLES`.
+        source: where it is published; details follow a semicolon.
         reason: why the model differs, for rows outside their bar.
     """
 
@@ -33,6 +41,7 @@ class Row(NamedTuple):
     figure: str
     published: str
     regime: str
+    role: str
     source: str
     reason: str
 
@@ -40,6 +49,11 @@ class Row(NamedTuple):
     def is_verdict(self) -> bool:
         """Returns whether the figure says if the program fits."""
         return self.figure == "verdict"
+
+    @property
+    def publication(self) -> str:
+        """The source without details."""
+        return self.source.partition(";")[0]
 
     def ratio(self, modelled: str) -> float:
         """Returns the modelled figure divided by the published one."""
@@ -56,18 +70,53 @@ def published() -> list[Row]:
         return [Row(**fields) for fields in csv.DictReader(file)]
 
 
-def modelled() -> dict[tuple[str, str], str]:
-    """Returns the modelled figures of the last run, by case and figure."""
+@functools.cache
+def model_stamp() -> str:
+    """Returns a digest of the model's sources: figures with another one are of an older model."""
+    package = DATA.parents[1] / "tf_ipu_shim"
+    digest = hashlib.sha256()
+    for path in sorted(
+        path for name in MODEL for path in (package / name).rglob("*") if path.suffix in (".py", ".csv")
+    ):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+class Modelled(NamedTuple):
+    """A modelled figure: its value, and the stamp of the model that it is of."""
+
+    value: str
+    stamp: str
+
+
+def _read() -> dict[tuple[str, str], Modelled]:
     if not MODELLED.exists():
         return {}
     with MODELLED.open(newline="", encoding="utf-8") as file:
-        return {(row["case"], row["figure"]): row["modelled"] for row in csv.DictReader(file)}
+        return {(row["case"], row["figure"]): Modelled(row["modelled"], row["model"]) for row in csv.DictReader(file)}
 
 
-def write_modelled(figures: dict[tuple[str, str], str]) -> None:
-    """Writes modelled figures, in the order of the published rows."""
+def modelled() -> dict[tuple[str, str], str]:
+    """Returns the modelled figures of the last run, by case and figure."""
+    return {key: found.value for key, found in _read().items()}
+
+
+def unstamped() -> set[tuple[str, str]]:
+    """Returns case and figure of rows that were run before figures had stamps: by an older model."""
+    return {key for key, found in _read().items() if found.stamp == UNSTAMPED}
+
+
+def is_of_this_model(row: Row) -> bool:
+    """Returns whether the figure of a row was modelled by the sources as they are."""
+    found = _read().get((row.case, row.figure))
+    return found is not None and found.stamp == model_stamp()
+
+
+def write_modelled(row: Row, value: str) -> None:
+    """Writes a modelled figure to the data file, whose lines have the order of the published rows."""
+    figures = {**_read(), (row.case, row.figure): Modelled(value, model_stamp())}
+    keys = [(one.case, one.figure) for one in published()]
     with MODELLED.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("case", "figure", "modelled"))
-        writer.writerows((row.case, row.figure, figures[row.case, row.figure]) for row in published()
-                         if (row.case, row.figure) in figures)  # fmt: skip
+        writer.writerow(("case", "figure", "modelled", "model"))
+        writer.writerows((*key, *figures[key]) for key in keys if key in figures)

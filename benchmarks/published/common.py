@@ -11,7 +11,12 @@ from tensorflow.python import ipu
 
 
 def strategy(
-    ipus: int, proportion: str = "0.6", group: int = 1, together: int = 10 << 20, dtype: str = "float16"
+    ipus: int,
+    proportion: str = "0.6",
+    group: int = 1,
+    together: int = 10 << 20,
+    dtype: str = "float16",
+    io_tiles: int = 0,
 ) -> Any:
     """Returns a strategy over so many IPUs, for models in float16.
 
@@ -21,6 +26,7 @@ def strategy(
         group: replicas that share statistics of batch normalisation.
         together: bytes of gradients that are summed over replicas at a time.
         dtype: the dtype of the model.
+        io_tiles: tiles that only copy elements from and to the host, while the others compute.
     """
     keras.backend.set_floatx(dtype)
     config = ipu.config.IPUConfig()
@@ -28,6 +34,9 @@ def strategy(
     config.allow_recompute = True
     config.optimizations.maximum_cross_replica_sum_buffer_size = together
     config.norms.experimental.distributed_batch_norm_replica_group_size = group
+    if io_tiles:
+        config.io_tiles.num_io_tiles = io_tiles
+        config.io_tiles.place_ops_on_io_tiles = True
     for options in (config.convolutions, config.matmuls):
         options.poplar_options = {
             "partialsType": "half" if dtype == "float16" else "float",
@@ -49,6 +58,13 @@ def train(model: Any, sample: np.ndarray, label: np.ndarray, batch: int, steps: 
     """
     data = tf.data.Dataset.from_tensors((sample, label)).repeat(batch * steps).batch(batch, drop_remainder=True)
     model.fit(data, verbose=0)
+
+
+def predict(model: Any, sample: Any, batch: int, batches: int) -> None:
+    """Predicts for one execution of `batches` batches, from copies of one sample."""
+    model.compile(steps_per_execution=batches)
+    data = tf.data.Dataset.from_tensors(sample).repeat(batch * batches)
+    model.predict(data.batch(batch, drop_remainder=True))
 
 
 def train_in_stages(

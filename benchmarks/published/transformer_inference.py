@@ -46,10 +46,8 @@ def main(count: int, width: int, heads: int, places: int, batch: int, dtype: str
         for _ in range(count):
             x = encoder(x, width, heads, ipu.nn_ops.gelu if activation == "gelu" else gelu_of_ops)
         model = keras.Model([words, kinds], layers.Dense(2)(x))
-        model.compile(steps_per_execution=BATCHES)
         zeros = tf.zeros([places], tf.int32)
-        data = tf.data.Dataset.from_tensors(((zeros, zeros),)).repeat(batch * BATCHES)
-        model.predict(data.batch(batch, drop_remainder=True))
+        common.predict(model, ((zeros, zeros),), batch, BATCHES)
 
 
 if __name__ == "__main__":
