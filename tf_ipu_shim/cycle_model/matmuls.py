@@ -207,13 +207,18 @@ def plan_matmul(
     """
     limit = proportion * chip.bytes_per_tile
     window = window or (((positions, rows),) if positions > 1 else ())
-    size = element_bytes
-    candidates: list[_OperandOrder] = []
-    for units in _choices(chip, size, partials_are_half):
-        is_gradient = any(kernel > result for kernel, result in window)
-        sides = REARRANGED if is_gradient else layouts
-        direct = _OperandOrder(units, groups, rows, inner, columns, positions, size, *sides, window, is_gradient)
-        candidates.extend(order for kept in _kept_axes(window) for order in direct.expanded(kept))
+    is_gradient = any(kernel > result for kernel, result in window)
+    sides = REARRANGED if is_gradient else layouts
+    orders = [
+        _OperandOrder(units, groups, rows, inner, columns, positions, element_bytes, *sides, window, is_gradient)
+        for units in _choices(chip, element_bytes, partials_are_half)
+    ]
+    candidates = [order for direct in orders for kept in _kept_axes(window) for order in direct.expanded(kept)]
+    return _fastest(candidates, chip, limit)
+
+
+def _fastest(candidates: list[_OperandOrder], chip: ChipSpec, limit: float) -> MatmulPlan:
+    """Returns the fastest plan whose temporaries are within the limit; if none is, the one with fewest."""
     fastest: MatmulPlan | None = None
     smallest: MatmulPlan | None = None
     for order in sorted(candidates, key=_least_cycles):
