@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import functools
 import hashlib
@@ -72,14 +73,25 @@ def published() -> list[Row]:
 
 @functools.cache
 def model_stamp() -> str:
-    """Returns a digest of the model's sources: figures with another one are of an older model."""
+    """Returns a digest of the model's code and data: figures with another one are of an older model."""
     package = DATA.parents[1] / "tf_ipu_shim"
     digest = hashlib.sha256()
     for path in sorted(
         path for name in MODEL for path in (package / name).rglob("*") if path.suffix in (".py", ".csv")
     ):
-        digest.update(path.read_bytes())
+        digest.update(content(path))
     return digest.hexdigest()[:12]
+
+
+def content(path: pathlib.Path) -> bytes:
+    """Returns what decides a figure in a source: of Python not its docstrings, comments and layout."""
+    if path.suffix != ".py":
+        return path.read_bytes()
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.dump(tree).encode()
 
 
 class Modelled(NamedTuple):

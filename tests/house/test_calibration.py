@@ -72,6 +72,20 @@ def test_figures_have_the_stamp_of_their_model(tmp_path, monkeypatch):
     assert not rows.is_of_this_model(row)
 
 
+def test_words_change_no_stamp(tmp_path):
+    source, table = tmp_path / "model.py", tmp_path / "model.csv"
+
+    def content(text):
+        source.write_text(text)
+        return rows.content(source)
+
+    code = content('"""A model."""\n\ndef cost():\n    """Returns cycles."""\n    return 1  # measured\n')
+    assert content('"""The model."""\ndef cost():\n    return 1\n') == code
+    assert content("def cost():\n    return 2\n") != code
+    table.write_text("cost\n")
+    assert rows.content(table) == b"cost\n"
+
+
 def test_no_published_verdict_is_contradicted():
     figures = rows.modelled()
     verdicts = [row for row in rows.published() if row.is_verdict]
