@@ -1,6 +1,8 @@
 """`popc`: vertices of codelets as their table has them, and as they compute."""
 
+import os
 import pathlib
+import stat
 import subprocess
 import sys
 
@@ -299,6 +301,12 @@ def test_a_source_without_vertices(tmp_path, capfd):
     assert popc.main([str(tmp_path / "t.cpp"), "-O0", "-o", str(tmp_path / "t.gp")]) == 0
     assert "has no vertex" in capfd.readouterr().err
     assert vertex_tables.GraphProgram(tmp_path / "t.gp").vertices() == {}
+
+
+def test_a_program_goes_into_a_device_as_it_is(tmp_path):
+    (tmp_path / "t.cpp").write_text("")
+    assert popc.main([str(tmp_path / "t.cpp"), "-O0", "-o", os.devnull]) == 0
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
 def test_assembly_for_ipus_is_refused(tmp_path, capfd):

@@ -144,12 +144,16 @@ def _check_assembly(compiler: Sequence[str], arguments: Arguments, source: str) 
 
 
 def _link(compiler: Sequence[str], arguments: Arguments, objects: Sequence[str]) -> None:
-    """Links the graph program and puts it in its place by one rename."""
+    """Links the graph program and puts it in its place by one rename; into a device such as /dev/null it is written."""
     output = pathlib.Path(arguments.output)
+    link = [*compiler, "-shared", "-Wl,-z,defs", *objects, "-pthread", "-o"]
+    if output.exists() and not output.is_file():
+        _run([*link, str(output)], arguments)
+        return
     file, name = tempfile.mkstemp(prefix=f".{output.name}.", dir=output.parent)
     os.close(file)
     try:
-        _run([*compiler, "-shared", "-Wl,-z,defs", *objects, "-pthread", "-o", name], arguments)
+        _run([*link, name], arguments)
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(name, 0o777 & ~mask)
