@@ -100,7 +100,7 @@ def test_set_all_forces_the_group():
 def test_dictionaries_hold_text_only():
     config = IPUConfig()
     config.matmuls.poplar_options["availableMemoryProportion"] = 0.2
-    with pytest.raises(TypeError, match=r"matmuls\.poplar_options takes text.*'0\.2'"):
+    with pytest.raises(TypeError, match=r"matmuls\.poplar_options expects strings.*'0\.2'"):
         config._create_protobuf()
 
 

@@ -94,9 +94,9 @@ def test_kernels_are_built_in_parallel_and_the_plan_is_unchanged(ipus, monkeypat
     threads, same = [], []
     make = kernels.to_kernels
 
-    def noting(program: LoweredProgram, library, *arguments, **options):
+    def noting(plugin, call, program: LoweredProgram, library, *arguments, **options):
         before = bytes_of(program, library)
-        made = make(program, library, *arguments, **options)
+        made = make(plugin, call, program, library, *arguments, **options)
         threads.append(threading.current_thread())
         same.append(bytes_of(program, library) == before)
         return made

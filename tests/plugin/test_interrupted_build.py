@@ -14,18 +14,30 @@ from tf_ipu_shim.plugin import build_processes, cache
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.without_tensorflow]
 
-PLUGIN = """
+# Who is started in the background, or by nohup, is told to ignore them.
+LISTENS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+PLUGIN = (
+    LISTENS
+    + """
 from tf_ipu_shim.plugin import build
 tensorflow = build.TensorFlowBuild("9.9.9", "v9.9.9-0-gabc", ("-std=c++17",), ())
 print(build.ensure_built([{source!r}], tensorflow=tensorflow))
 """
-POPLAR = """
+)
+POPLAR = (
+    LISTENS
+    + """
 import pathlib
 from tf_ipu_shim.poplar_sdk.toolchain import build, sources
 sources.library_names = lambda: ["one"]
 sources.sources_of = lambda name: [pathlib.Path({source!r})]
 print(build.ensure_built())
 """
+)
 # Its own child compiles, as that of g++ does.
 SLOW = '#!/bin/sh\ncase "$*" in *" -c "*) echo $$ > {started}; sleep 600; true;; esac\nexec g++ "$@"\n'
 

@@ -133,6 +133,7 @@ class Forks:
 
 def _serve() -> None:
     at_start = set(os.environ)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background is told to ignore it
     gc.disable()  # all that imports make stays
     import tensorflow  # noqa: F401
     from tensorflow.python import ipu  # noqa: F401

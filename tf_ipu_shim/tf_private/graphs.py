@@ -203,7 +203,7 @@ def creation_stack(op: Any) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _has_unreadable_files(_module_count: int) -> bool:
-    modules = [module for module in tuple(sys.modules.values()) if isinstance(module, types.ModuleType)]
+    modules = [module for _, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)]
     # Of a lazy module `__file__` would import it.
     files = [str(vars(module).get("__file__")) for module in modules]
     return any("\udc80" <= character <= "\udcff" for file in files if not file.isascii() for character in file)

@@ -182,7 +182,7 @@ def test_nodes_that_nobody_has_placed(converted, model, tmp_path):
         (
             {"embedded_runtime_save_config": None, "batch_per_step": 2},
             ValueError,
-            "Give embedded_runtime_save_config too",
+            "Pass embedded_runtime_save_config too",
         ),
         ({"embedded_runtime_save_config": {}, "pipeline_cfg": {"converter": "load"}}, ValueError, "must be specified"),
         ({"embedded_runtime_save_config": {"runtime_api_timeout_us": 1}}, ValueError, "exec_cachedir' missing"),
