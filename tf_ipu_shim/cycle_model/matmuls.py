@@ -219,19 +219,18 @@ def plan_matmul(
 
 def _fastest(candidates: list[_OperandOrder], chip: ChipSpec, limit: float) -> MatmulPlan:
     """Returns the fastest plan whose temporaries are within the limit; if none is, the one with fewest."""
-    fastest: MatmulPlan | None = None
-    smallest: MatmulPlan | None = None
+    plans: list[MatmulPlan] = []
+    cycles = math.inf
     for order in sorted(candidates, key=_least_cycles):
-        if fastest is not None and order.least_cycles >= fastest.cycles * chip.tiles:
+        if order.least_cycles >= cycles * chip.tiles:
             break
         for split in order.splits(chip.tiles):
             plan = order.plan(chip, split, limit)
+            plans.append(plan)
             if plan.temporary_bytes <= limit:
-                fastest = plan if fastest is None else min(fastest, plan, key=_cycles)
-            smallest = plan if smallest is None else min(smallest, plan, key=_temporaries)
-    found = fastest or smallest
-    assert found is not None, "each order has a split"
-    return found
+                cycles = min(cycles, plan.cycles)
+    within = [plan for plan in plans if plan.temporary_bytes <= limit]
+    return min(within, key=_cycles) if within else min(plans, key=_temporaries)
 
 
 def _kept_axes(window: Window) -> set[Window]:
