@@ -60,7 +60,7 @@ def test_data_that_cannot_be_fed(data, options, match):
 def test_validation_data_that_cannot_be_fed():
     with strategy().scope():
         model = compiled(sequential(), steps_per_execution=2)
-        with pytest.raises(ValueError, match="contains a shape .*drop_remainder=True.*about the validation data"):
+        with pytest.raises(ValueError, match="contains a shape .*drop_remainder=True.*raised by the validation in fit"):
             model.fit(batches(), validation_data=batches(False, 12), verbose=0)
 
 

@@ -435,7 +435,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
                     return_dict=True,
                 )
             except ValueError as error:
-                error.args = (f"{error} This is about the validation data of fit.", *error.args[1:])
+                error.args = (f"{error} It was raised by the validation in fit.", *error.args[1:])
                 raise
             return {f"val_{name}": value for name, value in logs.items()}
 
