@@ -132,9 +132,9 @@ is the factor that holds for nine of ten rows. `tf-ipu fit` prints the bars of r
 
 Each row has a role. A number of the model is fitted to a row of role `fit`: such a row judges nothing, and its bar
 stands apart. Mechanisms were chosen with a row of role `seen` in sight. A row of role `test` was found afterwards. Rows
-of an older model were last run before both operands' rearrangement and the choice of a kernel's axes were modelled. To
-leave a publication out, the bar of all others is tried on its rows. Most memory rows have fitted numbers: reports on
-memory print their factor, 1.3, which is smaller than the bar of the others.
+of an older model have not been run with the present one. To leave a publication out, the bar of all others is tried on
+its rows. Most memory rows have fitted numbers: reports on memory print their factor, 1.3, which is smaller than the bar
+of the others.
 
 """
 

@@ -114,7 +114,7 @@ def modelled() -> dict[tuple[str, str], str]:
 
 
 def unstamped() -> set[tuple[str, str]]:
-    """Returns case and figure of rows that were run before figures had stamps: by an older model."""
+    """Returns case and figure of rows that were run by an older model only."""
     return {key for key, found in _read().items() if found.stamp == UNSTAMPED}
 
 
