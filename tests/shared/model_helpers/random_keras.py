@@ -316,7 +316,6 @@ def check(description: Model) -> None:
         description: the model.
     """
     _configure(nanoo=description.policy == MIXED)
-    before = keras.mixed_precision.global_policy()
     keras.mixed_precision.set_global_policy(description.policy)
     try:
         expected = _Run(description, on_ipu=False).results()
@@ -330,7 +329,7 @@ def check(description: Model) -> None:
             bounds = [_Run(description, on_ipu=False, ties=taken).results() for taken in (-1, 1)]
             _compare(got, *bounds, *LIMITS[description.policy])
     finally:
-        keras.mixed_precision.set_global_policy(before)
+        keras.mixed_precision.set_global_policy(None)  # that of `floatx`, as before
 
 
 def _compare(got: list[Any], least: list[Any], most: list[Any], rtol: float, atol: float) -> None:
