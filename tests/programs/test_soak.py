@@ -1,5 +1,6 @@
 """A short look at what `make soak` looks at for hours."""
 
+import faulthandler
 import os
 import random
 import threading
@@ -359,6 +360,24 @@ def test_models_end_with_a_file_after_their_seconds(monkeypatch, seconds, expect
     monkeypatch.setattr(models, "found", lambda times: iter(ends))
     found = parts.random_models(soak_command._parsed(["--seconds", seconds]))
     assert (found.count, found.wrong) == expected
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        parts._each(lambda options: iter([""]), "things"),
+        parts._one(lambda count: "", "runs", "things"),
+        pytest.param(parts.random_models, id="models"),
+    ],
+)
+def test_no_watch_outlives_its_part(monkeypatch, part):
+    """It would end the process minutes later, whatever runs there then."""
+    events = []
+    monkeypatch.setattr(models, "found", lambda times: iter([models.End(1)]))
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda silence, exit: events.append(silence))
+    monkeypatch.setattr(faulthandler, "cancel_dump_traceback_later", lambda: events.append("over"))
+    assert part(soak_command._parsed(["--silence", "7"])).count > 0
+    assert {*events[:-1]} == {7} and events[-1] == "over"
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "2"])

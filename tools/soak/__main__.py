@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from soak import lanes, tables
-from soak.parts import PARTS, Found, watch
+from soak.parts import PARTS, Found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,7 +42,6 @@ def _in_turn(wanted: Sequence[str], options: argparse.Namespace) -> dict[str, Fo
     found = {}
     for name in (name for name in PARTS if name in wanted):
         began = time.monotonic()
-        watch(options.silence)
         part = found[name] = PARTS[name](options)
         lanes.tell(name, part, time.monotonic() - began)
         if options.report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import faulthandler
 import random
@@ -53,6 +54,20 @@ class Found:
 Options = argparse.Namespace
 
 
+@contextlib.contextmanager
+def watched(silence: float) -> Iterator[Callable[[], None]]:
+    """Ends the process, with its threads' stacks, where what it yields is not called for so many seconds in it."""
+
+    def heard() -> None:
+        faulthandler.dump_traceback_later(silence, exit=True)
+
+    heard()
+    try:
+        yield heard
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
 def _programs(options: Options) -> Iterator[str]:
     """Random programs with feeds, in both execution modes."""
     for number in range(options.first, options.first + options.programs):
@@ -64,25 +79,24 @@ def random_models(options: Options) -> Found:
     """Returns the tests' random models, pipelines and memory plans, others each time."""
     found = Found(0, "models", [])
     began = time.monotonic()
-    for end in models.found(options.models):
-        watch(options.silence)
-        found.count += end.models
-        found.wrong += [end.failed] if end.failed else []
-        if end != models.End() and time.monotonic() - began > options.seconds:
-            break
+    with watched(options.silence) as heard:
+        for end in models.found(options.models):
+            heard()
+            found.count += end.models
+            found.wrong += [end.failed] if end.failed else []
+            if end != models.End() and time.monotonic() - began > options.seconds:
+                break
     return found
 
 
 def all_ops(options: Options) -> Found:
     """TensorFlow's ops against the CPU; lots watch over their own silence."""
-    faulthandler.cancel_dump_traceback_later()
     names = options.ops or _some_ops(options)
     return _ran(options, names, "valid" if options.valid else "wrong")
 
 
 def edges(options: Options) -> Found:
     """Returns the same with NaN, infinities, denormals and the largest and least numbers of each type."""
-    faulthandler.cancel_dump_traceback_later()
     names = options.edges or _some_ops(options)
     found, halves = _ran(options, names, "edges"), _ran(options, names, "float16")
     found.count += halves.count
@@ -123,7 +137,8 @@ def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Opti
 
     def part(options: Options) -> Found:
         count = getattr(options, option)
-        problem = look(count)
+        with watched(options.silence):
+            problem = look(count)
         return Found(count, things, [problem] if problem else [])
 
     return part
@@ -135,15 +150,16 @@ def _each(look: Callable[[Options], Iterable[str | modes.Finding]], things: str)
     def part(options: Options) -> Found:
         found = Found(0, things, [])
         began = time.monotonic()
-        for finding in look(options):
-            watch(options.silence)
-            if isinstance(finding, str):
-                finding = modes.Finding("different" if finding else "same", finding)
-            found.count += 1
-            found.refused += finding.status == "refused"
-            found.wrong += [finding.detail] if finding.status == "different" else []
-            if time.monotonic() - began > options.seconds:
-                break
+        with watched(options.silence) as heard:
+            for finding in look(options):
+                heard()
+                if isinstance(finding, str):
+                    finding = modes.Finding("different" if finding else "same", finding)
+                found.count += 1
+                found.refused += finding.status == "refused"
+                found.wrong += [finding.detail] if finding.status == "different" else []
+                if time.monotonic() - began > options.seconds:
+                    break
         return found
 
     return part
@@ -176,8 +192,3 @@ PARTS: dict[str, Callable[[Options], Found]] = {
     "programs": _each(_programs, "programs"),
     **{name: _each(_compared(kind), "programs") for name, kind in COMPARED.items()},
 }
-
-
-def watch(silence: float) -> None:
-    """Ends the process, with the stacks of its threads, where nothing more is heard of it for so many seconds."""
-    faulthandler.dump_traceback_later(silence, exit=True)
