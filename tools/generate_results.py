@@ -98,8 +98,8 @@ make soak SOAK_ARGS="--only slices --compared 24 --table validation/soak.csv"
 make results
 ```
 
-"refused" programs end with the same class of error in every execution mode, in words about the script. An empty cell
-was not counted. The newest runs come first.
+The newest run is the last one of a part on a version of TensorFlow. Programs that are "refused" end with the same
+class of error in every execution mode, in words about the script.
 
 Dates, commands and remarks are in `validation/soak.csv` and `validation/soak_runs.csv`. Outcomes of all ops are in
 `validation/op_comparison.csv`. [Soak-test a change](../contributing/reliability.md) shows how to run a part.
@@ -272,15 +272,33 @@ def _share(row: Row) -> str:
 
 
 def soak() -> str:
-    """Returns the page of the soak: its parts, then the runs, newest first."""
-    columns = ("kind", "runs", "wrong", "refused", "tensorflow")
-    lines = (
-        [row.get(column) or "" for column in columns] for row in [*reversed(rows("soak.csv")), *rows("soak_runs.csv")]
-    )
+    """Returns the page of the soak: its parts, then the newest run of each with totals, then runs of other kinds."""
     with (ROOT / "tools" / "soak" / "parts.csv").open(newline="", encoding="utf-8") as file:
         parts = [[_as_code(row["parts"]), row["runs"], row["wrong"]] for row in csv.DictReader(file)]
-    results = table(["kind", "runs", "wrong", "refused", "TensorFlow"], lines)
-    return SOAK + table(["part", "runs", "counts as wrong"], parts) + "\n## Results\n\n" + results
+    others = ([row[column] for column in ("kind", "wrong", "tensorflow")] for row in rows("soak_runs.csv"))
+    return "\n".join(
+        [
+            SOAK + table(["part", "runs", "counts as wrong"], parts),
+            "## Results\n",
+            table(
+                ["part", "TensorFlow", "newest run", "wrong in it", "all runs", "wrong in all", "refused in all"],
+                _soak_results(),
+            ),
+            "## Other runs\n",
+            table(["runs", "wrong", "TensorFlow"], others),
+        ]
+    )
+
+
+def _soak_results() -> Iterator[list[str]]:
+    """Yields a line for each part and version of TensorFlow, ordered by name."""
+    by_part: dict[tuple[str, str], list[Row]] = {}
+    for row in rows("soak.csv"):
+        by_part.setdefault((row["kind"], row["tensorflow"]), []).append(row)
+    for (part, version), found in sorted(by_part.items()):
+        newest = found[-1]
+        totals = [str(sum(int(row[column] or 0) for row in found)) for column in ("runs", "wrong", "refused")]
+        yield [f"`{part}`", version, newest["runs"], newest["wrong"], *totals]
 
 
 def _as_code(names: str) -> str:
