@@ -195,3 +195,30 @@ def test_deprecation_warns_once_from_sdk_2_1(monkeypatch, warnings):
 def test_a_deprecated_argument_warns(options, warnings):
     utils.set_recomputation_options(options, True, False)
     assert len(warnings) == 1 and "allow_stateful_recompute" in warnings[0]
+
+
+BERT = {  # as public programs start their configuration
+    "merge_infeed_io_copies": True,
+    "max_cross_replica_sum_buffer_size": 10 * 1024**5,
+    "max_inter_ipu_copies_buffer_size": 3,
+    "prefetch_data_streams": False,
+    "disable_graph_convolution_caching": True,
+    "enable_experimental_remote_buffer_embedding": True,
+}
+
+
+@pytest.mark.parametrize("name", BERT)
+def test_a_keyword_of_the_start_reaches_its_field(name, options):
+    started = utils.create_ipu_config(**{name: BERT[name]})
+    default, found = (getattr(_holder(message, name), name) for message in (options, started))
+    assert default != BERT[name] and found == BERT[name]
+
+
+def _holder(options, name):
+    is_of_all = name in options.DESCRIPTOR.fields_by_name
+    return options if is_of_all else options.speed_size_config
+
+
+def test_what_poplar_writes_into_its_events():
+    started = utils.create_ipu_config(profiling=True, enable_poplar_serialized_graph=True, report_every_nth_execution=3)
+    assert started.profiling.enable_poplar_graph and started.profiling.report_every_nth_execution == 3
