@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import pathlib
+import signal
 import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -377,6 +380,32 @@ def test_crashes_are_errors_in_checked_runs(user_op, monkeypatch, op_name):
     with pytest.raises(tf.errors.InternalError, match=f"{op_name} of .*libops5.so.* crashed: Aborted.*gdb"):
         user_op(op_name, [A, B], [[3]])
     np.testing.assert_array_equal(user_op("Product", [A, B], [[3]], name="checked")[0], A * B)
+
+
+@pytest.mark.parametrize("op_name", ["OtherLevel", "NoLevel", "Counts"])
+def test_metadata_of_another_signature(user_op, op_name):
+    message = rf"{op_name}_metadata of .*expected \(std::vector<.*std::uint32_t\). Change them, or custom_op_api_level"
+    with pytest.raises(tf.errors.InternalError, match=f"(?s){message}"):
+        user_op(op_name, [A, B], [[3]])
+    np.testing.assert_array_equal(user_op("Product", [A, B], [[3]], name="after")[0], A * B)
+
+
+def test_an_allocator_of_another_signature(user_op, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_CHECK_CODELETS", "1")
+    with pytest.raises(tf.errors.InternalError, match="Misplaced_allocator of .*libops5.so crashed: Segmentation"):
+        user_op("Misplaced", [A, B], [[3]])
+
+
+def test_a_crash_is_told_before_the_process_ends(op_libraries):
+    script = f"""
+        from tf_ipu_shim.ipu import custom_ops
+        outs = {{"output_types": ["float32"], "output_shapes": [[1]]}}
+        library, codelets = {str(op_libraries / "libops5.so")!r}, {str(op_libraries / "codelets.gp")!r}
+        custom_ops.precompiled_user_op([[1.0]], library, codelets, outs=outs, op_name="BuildCrashes")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGABRT
+    assert "BuildCrashes of " in done.stderr and "crashed. With TF_IPU_SHIM_CHECK_CODELETS=1" in done.stderr
 
 
 def test_a_library_that_is_compiled_again(user_op, op_libraries, tmp_path):

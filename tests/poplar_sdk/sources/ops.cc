@@ -245,4 +245,27 @@ void Fourth_metadata(Indices&, Aliases&, bool&, bool& stateless, bool& hashable,
   stateless = hashable = inputs == 2;
 }
 
+// Functions with parameters of another API level, or of none. At level 5 the first writes a map in place of a vector.
+Program OtherLevel(Graph& graph, const Tensors& inputs, Tensors& outputs, Text attributes, Text name) {
+  return Product(graph, inputs, outputs, attributes, name);
+}
+void OtherLevel_metadata(Indices&, Aliases& aliases, bool&, bool&, std::uint32_t) { aliases = {{0, 0}}; }
+Program NoLevel(Graph& graph, const Tensors& inputs, Tensors& outputs, Text attributes, Text name) {
+  return Product(graph, inputs, outputs, attributes, name);
+}
+void NoLevel_metadata(std::uint32_t address) { *reinterpret_cast<bool*>(std::uintptr_t{address}) = true; }
+Program Counts(Graph& graph, const Tensors& inputs, Tensors& outputs, Text attributes, Text name) {
+  return Product(graph, inputs, outputs, attributes, name);
+}
+void Counts_metadata(Indices& allocating, bool&, bool&, std::uintptr_t inputs) {
+  for (std::uintptr_t index = 0; index < inputs; ++index) allocating.push_back(0);
+}
+Program Misplaced(Graph& graph, const Tensors& inputs, Tensors& outputs, Text attributes, Text name) {
+  return Product(graph, inputs, outputs, attributes, name);
+}
+void Misplaced_metadata(Indices& allocating, Indices&, Aliases&, bool&, bool&, bool&, std::uint32_t) { allocating = {0}; }
+Tensor Misplaced_allocator(Graph& graph, Text operand, const std::vector<std::size_t>& shape, poplar::Type type, Text) {
+  return graph.addVariable(type, shape, operand);
+}
+
 }  // extern "C"

@@ -1,7 +1,6 @@
 // Builds a user's op by its library's functions, and runs it.
 #include "built_op.hpp"
 
-#include "child_process.hpp"
 #include "failure.hpp"
 
 #include "poplar/engine/runner.hpp"
@@ -48,11 +47,6 @@ BuiltOp::BuiltOp(OpCall call, const BuiltOp* earlier) : call_(std::move(call)), 
   const UserLibrary& library = UserLibrary::get(call_);
   library.require(call_);
   const std::string what = call_.function() + " of " + call_.library_path;
-  checkInChild(what, [&] {  // the child's copy of the graph goes with it
-    BuiltOp* const copy = this;
-    copy->addInputs(library);
-    copy->program_ = library.build(call_, copy->graph_, copy->inputs_, copy->outputs_);
-  });
   addInputs(library);
   program_ = library.build(call_, graph_, inputs_, outputs_);
   for (std::size_t i = 0; i < std::min(outputs_.size(), call_.outputs.size()); ++i)
@@ -138,7 +132,6 @@ std::unique_ptr<poplar::Engine> BuiltOp::takeEngine() {
 void BuiltOp::run(const void* const* inputs, void* const* outputs) {
   const std::string what = call_.name + " (" + call_.function() + " of " + call_.library_path + ")";
   auto engine = takeEngine();
-  checkInChild(what, [&] { runIn(*engine, inputs, outputs); });
   callUser(what, [&] { runIn(*engine, inputs, outputs); });
   std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(std::move(engine));

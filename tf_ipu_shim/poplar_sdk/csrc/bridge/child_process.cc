@@ -1,7 +1,5 @@
-// Calls a function in a forked child process and reports a crash of it.
+// Calls a function in a forked child process and reports how it ends.
 #include "child_process.hpp"
-
-#include "failure.hpp"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -16,11 +14,7 @@ namespace tf_ipu_shim {
 namespace {
 
 constexpr std::size_t shown_bytes = 2000;
-
-bool isChecked() {
-  const char* const value = std::getenv("TF_IPU_SHIM_CHECK_CODELETS");
-  return value != nullptr && *value != '\0' && std::string(value) != "0";
-}
+constexpr int returned_false = 1;
 
 // The last lines that a child process printed.
 std::string printedBy(int file) {
@@ -33,21 +27,26 @@ std::string printedBy(int file) {
   return text;
 }
 
-[[noreturn]] void runChild(const std::function<void()>& call, int printed) {
+[[noreturn]] void runChild(const std::function<bool()>& call, int printed) {
   dup2(printed, STDOUT_FILENO);
   dup2(printed, STDERR_FILENO);
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, SIG_DFL);
+  bool result = true;
   try {
-    call();
+    result = call();
   } catch (...) {  // the parent's call throws it again
   }
-  _exit(0);
+  _exit(result ? 0 : returned_false);
 }
 
 }  // namespace
 
-void checkInChild(const std::string& what, const std::function<void()>& call) {
-  if (!isChecked()) return;
+bool isChecked() {
+  const char* const value = std::getenv("TF_IPU_SHIM_CHECK_CODELETS");
+  return value != nullptr && *value != '\0' && std::string(value) != "0";
+}
+
+std::optional<std::string> failureInChild(const std::function<bool()>& call) {
   const int printed = memfd_create("child", MFD_CLOEXEC);
   const pid_t child = fork();
   if (child == 0) runChild(call, printed);
@@ -56,11 +55,12 @@ void checkInChild(const std::string& what, const std::function<void()>& call) {
   }
   const std::string text = child > 0 ? printedBy(printed) : "";
   close(printed);
-  if (child > 0 && WIFSIGNALED(status)) {
-    throw Failure(Code::Internal, what + " crashed: " + strsignal(WTERMSIG(status)) +
-                                      (text.empty() ? "" : ", after it printed:\n" + text + "\n") +
-                                      (text.empty() ? ". " : "") + "Compile it with -g and run the script in gdb.");
-  }
+  if (child < 0) return std::nullopt;  // no process is free: the call in this process tells
+  if (WIFSIGNALED(status))
+    return std::string(" crashed: ") + strsignal(WTERMSIG(status)) +
+           (text.empty() ? ". " : ", after it printed:\n" + text + "\n");
+  if (WEXITSTATUS(status) == returned_false) return "";
+  return std::nullopt;
 }
 
 }  // namespace tf_ipu_shim

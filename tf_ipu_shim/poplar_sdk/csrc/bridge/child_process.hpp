@@ -3,14 +3,18 @@
 #define TF_IPU_SHIM_POPLAR_BRIDGE_CHILD_PROCESS_HPP_
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace tf_ipu_shim {
 
-// With TF_IPU_SHIM_CHECK_CODELETS, calls the function in a child process, whose memory is a copy; throws a Failure if
-// the child is ended by a signal. The child's output is shown only in that case. Exceptions are ignored here: the call
-// that follows in this process throws them again.
-void checkInChild(const std::string& what, const std::function<void()>& call);
+// Calls the function in a child process, whose memory is a copy. Returns how a signal ended it (" crashed: ..."), "" if
+// the function returned false. Returns nothing if it returned true or threw: the call that follows in this process
+// throws again. The child's output is shown only in the text of a crash.
+std::optional<std::string> failureInChild(const std::function<bool()>& call);
+
+// Whether TF_IPU_SHIM_CHECK_CODELETS is set.
+bool isChecked();
 
 }  // namespace tf_ipu_shim
 

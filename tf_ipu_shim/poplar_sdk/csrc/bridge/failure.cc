@@ -1,12 +1,59 @@
-// Turns exceptions of users' code into failures.
+// Turns exceptions and crashes of users' code into failures.
 #include "failure.hpp"
 
-#include <cxxabi.h>
+#include "child_process.hpp"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdlib>
+#include <map>
 #include <typeinfo>
 
 namespace tf_ipu_shim {
+namespace {
+
+// The line for a signal that ends the process while this thread is in a user's function.
+thread_local const std::string* crash_text = nullptr;
+
+std::map<int, struct sigaction>& earlierHandlers() {
+  static auto* handlers = new std::map<int, struct sigaction>;
+  return *handlers;
+}
+
+void tellOfCrash(int signal) {
+  if (crash_text != nullptr && write(STDERR_FILENO, crash_text->data(), crash_text->size()) < 0) crash_text = nullptr;
+  sigaction(signal, &earlierHandlers().at(signal), nullptr);
+  if (signal == SIGABRT) raise(signal);  // a fault occurs again when this handler returns
+}
+
+void listenToCrashes() {
+  static const bool listening = [] {
+    struct sigaction action = {};
+    action.sa_handler = tellOfCrash;
+    action.sa_flags = SA_ONSTACK | SA_NODEFER;
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+      sigaction(signal, &action, &earlierHandlers()[signal]);
+    return true;
+  }();
+  (void)listening;
+}
+
+class CrashText {
+ public:
+  explicit CrashText(const std::string& what)
+      : text_(what + " crashed. With TF_IPU_SHIM_CHECK_CODELETS=1 that is an error, and the script goes on.\n") {
+    listenToCrashes();
+    crash_text = &text_;
+  }
+  ~CrashText() { crash_text = nullptr; }
+
+ private:
+  const std::string text_;
+};
+
+}  // namespace
 
 std::string demangled(const char* name) {
   int status = 0;
@@ -17,6 +64,10 @@ std::string demangled(const char* name) {
 }
 
 void callUser(const std::string& what, const std::function<void()>& call) {
+  const auto returns = [&] { return call(), true; };
+  if (const auto failure = isChecked() ? failureInChild(returns) : std::nullopt)
+    throw Failure(Code::Internal, what + *failure + "Compile it with -g and run the script in gdb.");
+  const CrashText text(what);
   try {
     call();
   } catch (const Failure&) {

@@ -16,7 +16,8 @@ class Failure : public std::runtime_error {
   const Code code;
 };
 
-// Calls a user's code; an exception becomes a Failure that begins with `what` ("Build of libadd.so").
+// Calls a user's code; an exception becomes a Failure that begins with `what` ("Build of libadd.so"). A crash prints a
+// line that does, or becomes a Failure with TF_IPU_SHIM_CHECK_CODELETS: the call is then tried in a child process first.
 void callUser(const std::string& what, const std::function<void()>& call);
 
 // A C++ name as it is written.

@@ -3,6 +3,7 @@
 
 #include "failure.hpp"
 #include "loading.hpp"
+#include "signature_check.hpp"
 
 #include <dlfcn.h>
 
@@ -40,6 +41,29 @@ using Metadata5 = void(Indices&, Indices&, Aliases&, bool&, bool&, bool&, std::u
 template <class Signature>
 Signature* as(void* function) {
   return reinterpret_cast<Signature*>(function);
+}
+
+void callMetadata(void* function, int level, std::uint32_t inputs, MetadataArguments& arguments) {
+  auto& [allocating, identical, aliases, in_place, elementwise, stateless, hashable] = arguments;
+  if (level >= 5) {
+    as<Metadata5>(function)(allocating.value, identical.value, aliases.value, elementwise.value, stateless.value,
+                            hashable.value, inputs);
+  } else if (level == 4) {
+    as<Metadata4>(function)(allocating.value, aliases.value, elementwise.value, stateless.value, hashable.value, inputs);
+  } else if (level == 3) {
+    as<Metadata3>(function)(allocating.value, aliases.value, elementwise.value, stateless.value, inputs);
+  } else {
+    as<Metadata1>(function)(allocating.value, in_place.value, elementwise.value, stateless.value, inputs);
+  }
+}
+
+std::string metadataParameters(int level) {
+  const std::string indices = "std::vector<std::int64_t>&";
+  std::string text = indices;
+  if (level >= 5) text += ", " + indices;
+  text += level >= 3 ? ", std::map<std::int64_t, std::int64_t>&" : ", std::uint32_t&";
+  for (int flags = level >= 4 ? 3 : 2; flags > 0; --flags) text += ", bool&";
+  return text + ", std::uint32_t";
 }
 
 // Users' functions are called by one thread at a time: their libraries need not be made for several.
@@ -104,28 +128,24 @@ void UserLibrary::require(const OpCall& call) const {
 }
 
 Metadata UserLibrary::metadata(const OpCall& call) const {
-  Metadata found;
-  void* const function = find(call.function() + "_metadata");
-  if (function == nullptr) return found;
+  const std::string name = call.function() + "_metadata";
+  void* const function = find(name);
+  if (function == nullptr) return {};
   const auto inputs = static_cast<std::uint32_t>(call.inputs.size());
+  const auto set = [&](MetadataArguments& arguments) { callMetadata(function, api_level_, inputs, arguments); };
   std::lock_guard<std::recursive_mutex> lock(userCode());
-  callUser(what(call.function() + "_metadata"), [&] {
-    Indices& allocated = found.allocating_indices;
-    if (api_level_ >= 5) {
-      as<Metadata5>(function)(allocated, found.replica_identical_outputs, found.aliases, found.is_elementwise,
-                              found.is_stateless, found.is_hashable, inputs);
-    } else if (api_level_ == 4) {
-      as<Metadata4>(function)(allocated, found.aliases, found.is_elementwise, found.is_stateless, found.is_hashable,
-                              inputs);
-    } else if (api_level_ == 3) {
-      as<Metadata3>(function)(allocated, found.aliases, found.is_elementwise, found.is_stateless, inputs);
-    } else {
-      std::uint32_t in_place = 0;  // so many of the first inputs are outputs, too
-      as<Metadata1>(function)(allocated, in_place, found.is_elementwise, found.is_stateless, inputs);
-      for (std::uint32_t index = 0; index < in_place; ++index) found.aliases.emplace(index, index);
-    }
-  });
-  return found;
+  if (checked_.count({name, inputs}) == 0) checkSignature(what(name), metadataParameters(api_level_), set);
+  checked_.emplace(name, inputs);
+  MetadataArguments arguments;
+  callUser(what(name), [&] { set(arguments); });
+  if (arguments.in_place.value > inputs)
+    throw Failure(Code::Internal, what(name) + " says that " + std::to_string(arguments.in_place.value) +
+                                      " inputs are outputs; expected at most " + std::to_string(inputs) +
+                                      ". Change the function.");
+  // Levels 1 and 2 count how many of the first inputs are outputs, too.
+  for (std::uint32_t index = 0; index < arguments.in_place.value; ++index) arguments.aliases.value.emplace(index, index);
+  return {arguments.allocating_indices.value, arguments.replica_identical_outputs.value, arguments.aliases.value,
+          arguments.is_elementwise.value,     arguments.is_stateless.value,              arguments.is_hashable.value};
 }
 
 Tensor UserLibrary::allocate(const OpCall& call, Graph& graph, unsigned operand) const {

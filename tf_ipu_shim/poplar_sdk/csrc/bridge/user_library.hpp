@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tf_ipu_shim {
@@ -49,6 +51,7 @@ class UserLibrary {
 
   std::string path_;
   void* handle_ = nullptr;
+  mutable std::set<std::pair<std::string, std::uint32_t>> checked_;  // metadata functions, for numbers of inputs
   int api_level_ = 0;
 };
 
