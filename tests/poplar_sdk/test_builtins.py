@@ -72,3 +72,19 @@ def test_functions_of_elements(run):
     x, y = numpy.float32([0.3, 1.5])
     expected = [numpy.exp(x), numpy.log(x), max(x, y), min(x, y), numpy.float16(x), 0.25]
     numpy.testing.assert_allclose(found, numpy.float64(expected), rtol=1e-6)
+
+
+def test_members_and_conversions_of_short_vectors(run):
+    (found,) = run("vectors")
+    x = numpy.float32([3, -1.7])
+    total = x * 2 - x / numpy.float32([4, 8])
+    total[1] += x[0]
+    narrow = numpy.float16([*x, total[0], 0])
+    squares = narrow * narrow
+    expected = [*total, *squares[1:], *-numpy.float32(x < total), 1]
+    numpy.testing.assert_allclose(found, numpy.float64(expected), rtol=1e-6)
+
+
+def test_outputs_are_assigned_to(run):
+    (found,) = run("assigned")
+    assert found.tolist() == [7, 1.25]

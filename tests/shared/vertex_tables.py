@@ -16,7 +16,12 @@ CYCLES = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 class Context(ctypes.Structure):
     """As in `poplar/detail/vertex_context.hpp`."""
 
-    _fields_ = [("tile", ctypes.c_uint), ("worker", ctypes.c_uint), ("random", ctypes.c_uint64)]
+    _fields_ = [
+        ("tile", ctypes.c_uint),
+        ("worker", ctypes.c_uint),
+        ("random", ctypes.c_uint64),
+        ("vertex", ctypes.c_void_p),
+    ]
 
 
 COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Context))

@@ -46,6 +46,22 @@ void print(Engine& engine, const char* handle, std::size_t size) {
   std::cout << '\n';
 }
 
+// Runs a vertex with the fields `in` and `out`.
+void printResults(const char* codelets, const char* vertex, const std::vector<float>& values, std::size_t results) {
+  Graph graph(Target::createIPUTarget(1, 8, "ipu2"));
+  graph.addCodelets(codelets);
+  const Tensor in = graph.addVariable(FLOAT, {values.size()}, VariableMappingMethod::LINEAR);
+  const Tensor out = graph.addVariable(FLOAT, {results}, VariableMappingMethod::LINEAR);
+  graph.setInitialValue(in, ArrayRef<float>(values));
+  ComputeSet set = graph.addComputeSet("vertex");
+  graph.setTileMapping(graph.addVertex(set, vertex, {{"in", in}, {"out", out}}), 0);
+  graph.createHostRead("out", out);
+  Engine engine(graph, Execute(set));
+  engine.run();
+  std::cout.precision(9);
+  print<float>(engine, "out", results);
+}
+
 using Case = std::function<void(const char*)>;
 const std::map<std::string, Case> cases = {
     {"draws",
@@ -125,21 +141,9 @@ const std::map<std::string, Case> cases = {
        print<std::uint16_t>(engine, "in", 64);
        print<std::uint16_t>(engine, "out", 64);
      }},
-    {"functions",
-     [](const char* codelets) {
-       Graph graph(Target::createIPUTarget(1, 8, "ipu2"));
-       graph.addCodelets(codelets);
-       const Tensor in = graph.addVariable(FLOAT, {2}, VariableMappingMethod::LINEAR);
-       const Tensor out = graph.addVariable(FLOAT, {6}, VariableMappingMethod::LINEAR);
-       graph.setInitialValue(in, ArrayRef<float>({0.3f, 1.5f}));
-       ComputeSet set = graph.addComputeSet("functions");
-       graph.setTileMapping(graph.addVertex(set, "Functions", {{"in", in}, {"out", out}}), 0);
-       graph.createHostRead("out", out);
-       Engine engine(graph, Execute(set));
-       engine.run();
-       std::cout.precision(9);
-       print<float>(engine, "out", 6);
-     }},
+    {"functions", [](const char* codelets) { printResults(codelets, "Functions", {0.3f, 1.5f}, 6); }},
+    {"assigned", [](const char* codelets) { printResults(codelets, "Assigned", {3.0f, -1.75f}, 2); }},
+    {"vectors", [](const char* codelets) { printResults(codelets, "ShortVectors", {3.0f, -1.7f}, 8); }},
 };
 
 }  // namespace

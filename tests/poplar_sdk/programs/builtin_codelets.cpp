@@ -84,3 +84,35 @@ class Functions : public Vertex {
     out[5] = ipu::clamp(in[0], float2{-1.0f, 0.25f});
   }
 };
+
+// A type that clang's attribute defines, and the members and conversions of short vectors.
+typedef float pair __attribute__((ext_vector_type(2)));
+class ShortVectors : public Vertex {
+ public:
+  Input<Vector<float>> in;
+  Output<Vector<float>> out;
+  void compute() {
+    const pair first{in[0], in[1]};
+    float2 sum = first * 2 - first / float2{4.0f, 8.0f};
+    sum.y += first.x;
+    const half4 narrow{in[0], in[1], sum.x};
+    const float4 wide = __builtin_convertvector(narrow * narrow, float4);
+    const int2 smaller = first < sum;
+    const bool is_base = __builtin_ipu_get_vertex_base() == this;
+    const float values[] = {sum.x, sum.y, wide.y, wide.z, wide.w, float(smaller.x), float(smaller[1]), float(is_base)};
+    for (unsigned i = 0; i < out.size(); ++i) out[i] = values[i];
+  }
+};
+
+// Outputs are assigned to by their names.
+class Assigned : public Vertex {
+ public:
+  Input<Vector<float>> in;
+  Vector<InOut<float>> out;
+  void compute() {
+    out[0] = in[0];
+    out[1] = out[0];
+    out[1] += in[1];
+    out[0] = 7;
+  }
+};

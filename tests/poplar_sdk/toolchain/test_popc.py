@@ -388,3 +388,26 @@ def test_compiler_is_asked_once_a_step(tmp_path):
     words = ["-c", code, "-v", str(tmp_path / "a.cpp"), "-o", str(tmp_path / "a.gp")]
     process = subprocess.run([sys.executable, *words], capture_output=True, text=True)
     assert process.returncode == 0 and process.stderr.count("g++") == 3
+
+
+ASSEMBLY = """
+#include <poplar/Vertex.hpp>
+class Sync : public poplar::Vertex { public: void compute() { asm volatile("%s" ::: %s); } };
+"""
+
+
+@pytest.mark.parametrize(("instruction", "clobbers"), [("runall $m1, $m2, 0", '"memory"'), ("nop", '"$a2:3"')])
+def test_assembly_of_ipus_is_refused_by_name(tmp_path, instruction, clobbers):
+    done = _compile_alone(tmp_path, ASSEMBLY % (instruction, clobbers))
+    assert done.returncode == 1 and "does not have the instructions of IPUs. Put the assembly within" in done.stderr
+
+
+def test_vector_types_without_a_name_are_refused(tmp_path):
+    done = _compile_alone(tmp_path, "void f(int x __attribute__((ext_vector_type(2)))) {}")
+    assert done.returncode == 1 and "it uses ext_vector_type within a declaration; expected a type" in done.stderr
+
+
+def _compile_alone(folder, text):
+    (folder / "alone.cpp").write_text(text)
+    words = ["-m", "tf_ipu_shim.poplar_sdk.toolchain.popc", str(folder / "alone.cpp"), "-o", str(folder / "alone.gp")]
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True)

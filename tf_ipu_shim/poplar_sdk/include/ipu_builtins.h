@@ -13,6 +13,7 @@
 #include <string>
 
 inline unsigned __builtin_ipu_get_tile_id() { return poplar::detail::runningVertex->tile; }
+inline void* __builtin_ipu_get_vertex_base() { return poplar::detail::runningVertex->vertex; }
 inline bool __builtin_ipu_is_worker_mode() { return true; }
 inline unsigned __builtin_ipu_get(unsigned index) {
   if (index == CSR_W_WSR__INDEX) return poplar::detail::runningVertex->worker;

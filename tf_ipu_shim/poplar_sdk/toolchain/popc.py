@@ -30,6 +30,16 @@ _NO_VERTEX = (
 # Of IPU compilers: which thread of a tile runs a function.
 _IPU_ATTRIBUTE = re.compile(r'__attribute__\s*\(\(\s*target\s*\(\s*"(?:supervisor|worker)"\s*\)\s*\)\)')
 
+_ELEMENT, _NAME = r"(?P<element>\w[\w:\s]*?)", r"(?P<name>\w+)"
+_EXT_VECTOR = r"__attribute__\s*\(\(\s*ext_vector_type\s*\(\s*(?P<size>\d+)\s*\)\s*\)\)"
+_SHORT_VECTORS = (
+    re.compile(rf"typedef\s+{_ELEMENT}\s*{_EXT_VECTOR}\s*{_NAME}\s*;"),
+    re.compile(rf"typedef\s+{_ELEMENT}\s+{_NAME}\s*{_EXT_VECTOR}\s*;"),
+    re.compile(rf"using\s+{_NAME}\s*=\s*{_ELEMENT}\s*{_EXT_VECTOR}\s*;"),
+)
+# Errors of the compiler and the assembler about instructions and registers of another processor.
+_FOREIGN_ASSEMBLY = re.compile(r"unknown register name|impossible constraint in|\bError: ")
+
 
 class CompilerFailed(Exception):
     """The compiler has printed its errors; the value is its exit status."""
@@ -114,7 +124,19 @@ def _preprocess(compiler: Sequence[str], arguments: Arguments, source: str) -> s
     bare = f"-idirafter{sources.INCLUDE_DIRECTORY / 'poplar'}"  # for #include <Vertex.hpp>
     words = [*compiler, "-E", "-x", "c++", *arguments.language, *arguments.preprocessor, *checked, include, bare]
     text = _run([*words, "-include", registration.HEADER, source], arguments, subprocess.PIPE)
-    return _IPU_ATTRIBUTE.sub("", text)
+    return _name_short_vectors(_IPU_ATTRIBUTE.sub("", text), source)
+
+
+def _name_short_vectors(text: str, source: str) -> str:
+    """Replaces clang's vector types, which g++ would read as scalars, by the class of the headers."""
+    for declaration in _SHORT_VECTORS:
+        text = declaration.sub(r"typedef poplar::detail::ShortVector<\g<element>, \g<size>> \g<name>;", text)
+    if "ext_vector_type" in text:
+        raise errors.PluginError(
+            f"popc cannot compile {source}: it uses ext_vector_type within a declaration; expected a type with a name. "
+            "Write: typedef float float2 __attribute__((ext_vector_type(2)));"
+        )
+    return text
 
 
 def _compile(compiler: Sequence[str], arguments: Arguments, text: str, added: str, path: pathlib.Path) -> str:
@@ -128,6 +150,12 @@ def _compile(compiler: Sequence[str], arguments: Arguments, text: str, added: st
         path.write_text(text, encoding="utf-8", errors="surrogateescape")
         _run([*command, "-fsyntax-only"], arguments)
     sys.stderr.write(process.stderr)
+    if process.returncode and _FOREIGN_ASSEMBLY.search(process.stderr):
+        print(
+            "popc: codelets run on this CPU, which does not have the instructions of IPUs. Put the assembly within "
+            "#ifdef __IPU__, and C++ after #else.",
+            file=sys.stderr,
+        )
     _check(process)
     return made
 

@@ -14,7 +14,7 @@ namespace poplar {
 template <typename T, VectorLayout L = VectorLayout::SPAN, unsigned MinAlign = alignof(T), bool Interleaved = false>
 class Vector : public detail::Elements<T, detail::hasSize(L)> {};
 
-// One element.
+// One element. To assign to an output is to assign to its element.
 template <typename T>
 class Input {
  public:
@@ -30,6 +30,13 @@ class Input {
 template <typename T>
 class Output {
  public:
+  Output() = default;
+  Output(const Output&) = default;
+  const Output& operator=(const Output& other) const { return *this = *other.first_; }
+  const Output& operator=(const T& value) const {
+    *first_ = value;
+    return *this;
+  }
   operator T&() const { return *first_; }
   T& operator*() const { return *first_; }
   T* operator->() const { return first_; }
@@ -42,6 +49,13 @@ class Output {
 template <typename T>
 class InOut {
  public:
+  InOut() = default;
+  InOut(const InOut&) = default;
+  const InOut& operator=(const InOut& other) const { return *this = *other.first_; }
+  const InOut& operator=(const T& value) const {
+    *first_ = value;
+    return *this;
+  }
   operator T&() const { return *first_; }
   T& operator*() const { return *first_; }
   T* operator->() const { return first_; }

@@ -1,12 +1,12 @@
-// Short vectors of elements. The compiler implements their arithmetic.
+// Short vectors of elements: arithmetic, subscripts and the members x, y, z, w, as compilers for IPUs have them.
 #ifndef POPLAR_VECTOR_TYPES_HPP
 #define POPLAR_VECTOR_TYPES_HPP
 
-#include <poplar/HalfFloat.hpp>
+#include <poplar/detail/short_vector.hpp>
 
-#define POPLAR_SHORT_VECTORS(type, name)                           \
-  typedef type name##2 __attribute__((vector_size(2 * sizeof(type)))); \
-  typedef type name##4 __attribute__((vector_size(4 * sizeof(type))));
+#define POPLAR_SHORT_VECTORS(type, name)                   \
+  typedef poplar::detail::ShortVector<type, 2> name##2; \
+  typedef poplar::detail::ShortVector<type, 4> name##4;
 POPLAR_SHORT_VECTORS(float, float)
 POPLAR_SHORT_VECTORS(_Float16, half)
 POPLAR_SHORT_VECTORS(int, int)

@@ -62,6 +62,11 @@ std::vector<Edge> edgesOf(const Place& place, const Tensor& tensor) {
                      tensor.elementType().toString().str() + ". Connect a tensor of the field's type.");
   std::vector<Edge> edges;
   if (place.field.depth < 2) return {{viewOf(tensor.flatten()), tensor.elementType()}};
+  if (place.field.fixed_size == 1) {  // a vector of single elements
+    for (std::size_t i = 0; i < tensor.numElements(); ++i)
+      edges.push_back({viewOf(tensor.flatten().slice(i, i + 1)), tensor.elementType()});
+    return edges;
+  }
   if (tensor.rank() < 2)
     throw graph_connection_error(place.text() + " is a vector of vectors; the tensor has shape " +
                                  tensor.shapeToString() + ". Connect a tensor of rank 2, or a list of tensors.");

@@ -10,6 +10,7 @@ struct VertexContext {
   unsigned tile = 0;
   unsigned worker = 0;
   std::uint64_t random = 0;  // the state of the worker's random generator
+  void* vertex = nullptr;
 };
 
 // The output function of the generator "splitmix64": each bit of the result depends on all bits of the value.

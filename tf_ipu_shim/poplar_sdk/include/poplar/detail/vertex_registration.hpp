@@ -176,6 +176,7 @@ template <typename V>
 bool computeVertex(void* vertex, VertexContext& context) {
   V& self = *static_cast<V*>(vertex);
   runningVertex = &context;
+  context.vertex = vertex;
   if constexpr (HasWorkerCompute<V>::value) {
     if constexpr (std::is_void_v<decltype(self.compute(0u))>) return self.compute(context.worker), true;
     else return static_cast<bool>(self.compute(context.worker));
