@@ -26,6 +26,10 @@ def test_time_between_two_stamps(facts):
     assert facts["time"] == "1.500000 s"
 
 
+def test_a_callback_that_only_fetches(facts):
+    assert [float(number) for number in facts["counted"].strip("[]").split()] == [5, 6, 7]
+
+
 def test_constants_from_arrays_and_half_classes(facts):
     assert [float(number) for number in facts["halves"].strip("[]").split()] == [1, -2.5]
     assert [int(number) for number in facts["numbers"].strip("[]").split()] == [7, -8]

@@ -47,3 +47,7 @@ def test_compute_sets_of_callers(cases):
     numpy.testing.assert_array_equal(case.outputs["back"], x)
     check(case.outputs["relu"], numpy.maximum(y, 0))
     check(case.outputs["gradient"], x * (1 - x * x))
+    numpy.testing.assert_array_equal(case.outputs["filled"], numpy.repeat([[7], [-2.5]], 6, 1))
+    zeros = case.inputs["zeros"].copy()
+    zeros[[1, 2, 10, 11]] = 0
+    numpy.testing.assert_array_equal(case.outputs["zeros"], zeros)

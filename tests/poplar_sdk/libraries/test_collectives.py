@@ -58,6 +58,11 @@ def test_local_data_stay():
     numpy.testing.assert_array_equal(numbers("LOCAL", (ALL, 0)), DATA)
 
 
+def test_reductions_of_the_rows_within_a_replica():
+    wanted = DATA.reshape(4, 2, 3).mean(1, keepdims=True).repeat(2, 1)
+    numpy.testing.assert_array_equal(numbers("within", (ALL, 0)), wanted.reshape(4, 6))
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_gathers(group):
     numpy.testing.assert_array_equal(numbers("gather", group), of_members(group, lambda data, _: data.reshape(-1)))

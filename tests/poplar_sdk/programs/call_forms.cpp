@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <iostream>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,11 @@ class Info : public DebugInfo {
   }
 };
 
+// A callback that only fetches, as a class of the program's.
+struct Counting : public LegacyStreamCallback {
+  void fetch(void* data) override { std::iota(static_cast<float*>(data), static_cast<float*>(data) + 3, 5.0f); }
+};
+
 struct Program8 {
   Graph graph{Target::createIPUTarget(1, 8, "ipu2")};
   Tensor variable(const Type& type, std::size_t count) {
@@ -57,6 +63,15 @@ void repeatedCopies() {
   std::cout << "\ntime: " << engine.reportTiming(start, start + std::chrono::milliseconds(1500)) << '\n';
 }
 
+void callbacks() {
+  Program8 p;
+  const Tensor x = p.variable(FLOAT, 3);
+  Engine engine(p.graph, Sequence(Copy(p.graph.addHostToDeviceFIFO("in", FLOAT, 3), x), PrintTensor("counted", x)));
+  engine.connectStreamToCallback("in", std::make_unique<Counting>());
+  engine.setPrintTensorStream(std::cout);
+  engine.run();
+}
+
 void constants() {
   Program8 p;
   const std::vector<LibraryHalf> halves = {{0x3c00}, {0xc100}};  // 1 and -2.5
@@ -72,6 +87,7 @@ void constants() {
 
 int main() {
   repeatedCopies();
+  callbacks();
   constants();
   std::cout << "cpus: " << Device::createCPUDevice({}).getTarget().getNumIPUs() << ' '
             << Device::createCPUDevice().getTarget().getNumIPUs() << ' '

@@ -22,6 +22,7 @@ constexpr unsigned REPLICAS = 4;
 Tensor collective(const std::string& name, Graph& graph, Tensor data, const CommGroup& group, program::Sequence& prog) {
   if (name == "gather") return gcl::allGatherCrossReplica(graph, data, prog, group);
   if (name == "to all") return gcl::allToAllCrossReplica(graph, data.reshape({2, 3}), prog, group);
+  if (name == "within") return gcl::allReduceWithinReplica(graph, data.reshape({2, 3}), gcl::CollectiveOperator::MEAN, prog);
   if (name == "broadcast") return gcl::broadcastCrossReplica(graph, data, prog, group, 1);
   if (name == "scatter")
     return gcl::reduceScatterCrossReplica(graph, data.slice(0, 5), gcl::CollectiveOperator::ADD, prog, group);

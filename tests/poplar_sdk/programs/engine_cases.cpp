@@ -227,6 +227,7 @@ void replicas() {
   c.program.add(Copy(index, mine));
   c.program.add(counting(c, mine[0], {10}));
   c.program.add(CrossReplicaCopy(mine, other, {{0, 1}, {1, 0}}));
+  c.program.add(AssumeEqualAcrossReplicas(other, "assume"));
   c.run({mine, other});
 }
 

@@ -5,7 +5,9 @@
 #include <popnn/Rnn.hpp>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
+#include <popops/Fill.hpp>
 #include <popops/Reduce.hpp>
+#include <popops/Zero.hpp>
 
 #include "cases.hpp"
 
@@ -77,7 +79,14 @@ inline std::vector<NamedCase> callersCases() {
          popops::cast(c.graph, x, back, set);
          popnn::nonLinearityInPlace(c.graph, popnn::NonLinearityType::RELU, y, set);
          const auto gradient = popnn::nonLinearityInputGradient(c.graph, popnn::NonLinearityType::TANH, x, x, set);
+         const auto filled = c.graph.addVariable(FLOAT, {2, 6}, "filled"), zeros = c.input("zeros", FLOAT, {12});
+         for (unsigned row = 0; row != 2; ++row) c.graph.setTileMapping(filled[row], row);
+         popops::fill(c.graph, filled, c.graph.getTileMapping(filled), set, 7u);
+         popops::fill(c.graph, filled, 1, set, -2.5f);
+         popops::zero(c.graph, zeros, {{1, 3}, {10, 12}}, 0, set);
          c.prog.add(program::Execute(set));
+         c.output("filled", filled);
+         c.output("zeros", zeros);
          c.output("sum", sum);
          c.output("most", most);
          c.output("written", written);

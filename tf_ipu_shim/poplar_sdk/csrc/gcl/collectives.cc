@@ -29,6 +29,15 @@ popops::Operation operationOf(CollectiveOperator op) {
   }
 }
 
+Tensor reducedRows(Graph &graph, const Tensor &rows, CollectiveOperator op, Sequence &prog, const DebugContext &name) {
+  popops::ReduceParams params(operationOf(op));
+  if (op == CollectiveOperator::MEAN) {
+    const auto factor = poputil::detail::constantScalar(graph, poplar::FLOAT, 1.0f / rows.dim(0), {name, "mean"});
+    params = popops::ReduceParams(popops::Operation::ADD, false, factor);
+  }
+  return popops::reduce(graph, rows, {0}, params, prog, {name, "reduce"});
+}
+
 Tensor reduced(Graph &graph, const Group &group, const Tensor &data, CollectiveOperator op, Sequence &prog,
                const DebugContext &name) {
   if (op == CollectiveOperator::LOCAL) {
@@ -36,13 +45,7 @@ Tensor reduced(Graph &graph, const Group &group, const Tensor &data, CollectiveO
     prog.add(poplar::program::Copy(data, out, false, {name, "local"}));
     return out;
   }
-  const auto rows = gathered(graph, group, data, prog, name);
-  popops::ReduceParams params(operationOf(op));
-  if (op == CollectiveOperator::MEAN) {
-    const auto factor = poputil::detail::constantScalar(graph, poplar::FLOAT, 1.0f / group.size(), {name, "mean"});
-    params = popops::ReduceParams(popops::Operation::ADD, false, factor);
-  }
-  return popops::reduce(graph, rows, {0}, params, prog, {name, "reduce"});
+  return reducedRows(graph, gathered(graph, group, data, prog, name), op, prog, name);
 }
 
 void checkRows(const Group &group, const Tensor &data, const char *function) {
@@ -181,6 +184,20 @@ Tensor allToAllCrossReplica(Graph &graph, const Tensor &data, Sequence &prog, co
 Tensor broadcastCrossReplica(Graph &graph, const Tensor &data, Sequence &prog, const DebugContext &debugContext,
                              const OptionFlags &options) {
   return broadcastCrossReplica(graph, data, prog, CommGroup(), 0, debugContext, options);
+}
+
+Tensor allReduceWithinReplica(Graph &graph, const Tensor &data, CollectiveOperator op, Sequence &prog,
+                              const DebugContext &debugContext, const OptionFlags &options) {
+  constexpr auto FUNCTION = "gcl::allReduceWithinReplica";
+  checkOptions(FUNCTION, options, collective_options);
+  if (data.rank() == 0) poputil::detail::fail(FUNCTION, "the data is a scalar", "Pass a row for each IPU");
+  const DebugContext name(debugContext, "allReduce");
+  const auto out = graph.clone(data, {name, "out"});
+  const auto rows = op == CollectiveOperator::LOCAL
+                        ? data
+                        : reducedRows(graph, data, op, prog, name).expand({0}).broadcast(data.dim(0), 0);
+  prog.add(poplar::program::Copy(rows, out, false, {name, "toRows"}));
+  return out;
 }
 
 }  // namespace gcl

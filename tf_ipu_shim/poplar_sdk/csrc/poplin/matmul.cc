@@ -159,6 +159,17 @@ CREATE_FOR_PRODUCT_OF_ONE_TYPE(createMatMulOutput)
 #undef CREATE_FOR_PRODUCT_OF_ONE_TYPE
 #undef CREATE_FOR_PRODUCT
 
+#define REPORT_PLAN(name, dimensions)                                                                              \
+  void name(std::ostream &out, const poplar::Graph &, const poplar::Type &, const poplar::Type &,                  \
+            const Shape &aShape, const Shape &bShape, const OptionFlags &options, PlanningCache *) {               \
+    checkOptions("poplin::" #name, options, matmul_options);                                                       \
+    out << "Matmul to " << poputil::detail::describeShape(resultShape(sizesOf(aShape, bShape, dimensions), dimensions)) \
+        << ": one kernel, without a plan\n";                                                                       \
+  }
+REPORT_PLAN(matMulReportPlan, 2)
+REPORT_PLAN(matMulGroupedReportPlan, 3)
+#undef REPORT_PLAN
+
 Tensor preArrangeMatMulInputRHS(poplar::Graph &, const Shape &, const Tensor &B, Sequence &, const poplar::Type &,
                                 const poplar::DebugContext &, const OptionFlags &options, PlanningCache *) {
   checkOptions("poplin::preArrangeMatMulInputRHS", options, matmul_options);

@@ -1,5 +1,6 @@
 // Fills tensors with a value.
 #include <algorithm>
+#include <poplar/detail/compute_sets.hpp>
 #include <popops/Fill.hpp>
 #include <popops/Zero.hpp>
 #include <poputil/detail/kernels.hpp>
@@ -25,9 +26,36 @@ void fill(poplar::Graph &graph, const poplar::Tensor &t, poplar::program::Sequen
       poputil::detail::elementwiseCost());
 }
 
+template <typename FillValueType>
+void fill(poplar::Graph &graph, poplar::Tensor t, const std::vector<poplar::Interval> &tileRegions, unsigned,
+          poplar::ComputeSet fillCS, FillValueType fillValue) {
+  if (tileRegions.empty()) return;
+  poplar::program::Sequence steps;
+  fill(graph, concat(t.flatten().slices(tileRegions)), steps, fillValue);
+  poplar::detail::addToComputeSet(graph, fillCS, steps);
+}
+
+template <typename FillValueType>
+void fill(poplar::Graph &graph, const poplar::Tensor &t, unsigned tile, poplar::ComputeSet fillCS,
+          FillValueType fillValue) {
+  const auto mapping = graph.getTileMapping(t);
+  if (tile < mapping.size()) fill(graph, t, mapping[tile], tile, fillCS, fillValue);
+}
+
+template <typename FillValueType>
+void fill(poplar::Graph &graph, const poplar::Tensor &t, const std::vector<std::vector<poplar::Interval>> &mapping,
+          poplar::ComputeSet fillCS, FillValueType fillValue) {
+  for (unsigned tile = 0; tile < mapping.size(); ++tile) fill(graph, t, mapping[tile], tile, fillCS, fillValue);
+}
+
 #define INSTANTIATE_FILL(T)                                                                                  \
   template void fill<T>(poplar::Graph &, const poplar::Tensor &, poplar::program::Sequence &, T,             \
-                        const poplar::DebugContext &);
+                        const poplar::DebugContext &);                                                       \
+  template void fill<T>(poplar::Graph &, poplar::Tensor, const std::vector<poplar::Interval> &, unsigned,    \
+                        poplar::ComputeSet, T);                                                              \
+  template void fill<T>(poplar::Graph &, const poplar::Tensor &, unsigned, poplar::ComputeSet, T);           \
+  template void fill<T>(poplar::Graph &, const poplar::Tensor &,                                             \
+                        const std::vector<std::vector<poplar::Interval>> &, poplar::ComputeSet, T);
 INSTANTIATE_FILL(float)
 INSTANTIATE_FILL(double)
 INSTANTIATE_FILL(bool)
@@ -47,6 +75,20 @@ INSTANTIATE_FILL(unsigned long long)
 void zero(poplar::Graph &graph, const poplar::Tensor &t, poplar::program::Sequence &prog,
           const poplar::DebugContext &debugContext) {
   fill(graph, t, prog, 0, {debugContext, "Zero"});
+}
+
+void zero(poplar::Graph &graph, poplar::Tensor t, const std::vector<poplar::Interval> &tileRegions, unsigned tile,
+          poplar::ComputeSet zeroCS) {
+  fill(graph, t, tileRegions, tile, zeroCS, 0);
+}
+
+void zero(poplar::Graph &graph, const poplar::Tensor &t, unsigned tile, poplar::ComputeSet zeroCS) {
+  fill(graph, t, tile, zeroCS, 0);
+}
+
+void zero(poplar::Graph &graph, const poplar::Tensor &t, const std::vector<std::vector<poplar::Interval>> &mapping,
+          poplar::ComputeSet zeroCS) {
+  fill(graph, t, mapping, zeroCS, 0);
 }
 
 }  // namespace popops

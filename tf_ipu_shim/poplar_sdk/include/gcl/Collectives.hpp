@@ -99,6 +99,11 @@ poplar::Tensor broadcastCrossReplica(poplar::Graph &graph, const poplar::Tensor 
                                      const poplar::DebugContext &debugContext = {},
                                      const poplar::OptionFlags &options = {});
 
+// Of rows on the IPUs of a replica: each row of the result is the reduction of all, on the tiles of its row.
+poplar::Tensor allReduceWithinReplica(poplar::Graph &graph, const poplar::Tensor &data, CollectiveOperator op,
+                                      poplar::program::Sequence &prog, const poplar::DebugContext &debugContext = {},
+                                      const poplar::OptionFlags &options = {});
+
 }  // namespace gcl
 
 #endif

@@ -108,6 +108,12 @@ class WriteUndef : public Program {
   explicit WriteUndef(Tensor tensor, const DebugContext& context = {});
 };
 
+// Says that a tensor has the same value on all replicas. The program reads each replica's own value.
+class AssumeEqualAcrossReplicas : public Program {
+ public:
+  explicit AssumeEqualAcrossReplicas(Tensor tensor, const DebugContext& context = {});
+};
+
 class Repeat : public Program {
  public:
   Repeat(std::uint64_t count, const Program& body, const DebugContext& context = {});

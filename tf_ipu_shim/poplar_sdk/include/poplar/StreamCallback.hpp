@@ -24,14 +24,25 @@ class StreamCallback {
   virtual void invalidatePrefetched() {}
 };
 
-class LegacyStreamCallback final : public StreamCallback {
+// A callback that only fetches.
+class LegacyStreamCallback : public StreamCallback {
  public:
-  explicit LegacyStreamCallback(std::function<void(void*)> function) : function_(std::move(function)) {}
+  Result prefetch(void*) final { return Result::NotAvailable; }
+  void complete() final {}
+};
+
+namespace detail {
+
+class FunctionCallback final : public LegacyStreamCallback {
+ public:
+  explicit FunctionCallback(std::function<void(void*)> function) : function_(std::move(function)) {}
   void fetch(void* data) override { function_(data); }
 
  private:
   std::function<void(void*)> function_;
 };
+
+}  // namespace detail
 
 // Owns a callback, made from a function, a callback or a pointer to one.
 class StreamCallbackHandle {
@@ -41,7 +52,7 @@ class StreamCallbackHandle {
  public:
   template <class T, std::enable_if_t<is_function<T>, int> = 0>
   StreamCallbackHandle(T&& function)
-      : callback_(std::make_unique<LegacyStreamCallback>(std::forward<T>(function))) {}
+      : callback_(std::make_unique<detail::FunctionCallback>(std::forward<T>(function))) {}
   template <class T, std::enable_if_t<std::is_base_of_v<StreamCallback, T>, int> = 0>
   StreamCallbackHandle(std::unique_ptr<T> callback) : callback_(std::move(callback)) {}
 

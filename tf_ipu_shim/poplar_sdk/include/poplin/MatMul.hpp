@@ -3,6 +3,7 @@
 #ifndef poplin_MatMul_hpp
 #define poplin_MatMul_hpp
 
+#include <ostream>
 #include <poplar/Graph.hpp>
 #include <poplar/OptionFlags.hpp>
 #include <poplar/Program.hpp>
@@ -104,6 +105,16 @@ poplar::Tensor preArrangeMatMulGroupedInputRHS(poplar::Graph &graph, const std::
                                                const poplar::DebugContext &debugContext = {},
                                                const poplar::OptionFlags &options = {},
                                                PlanningCache *cache = nullptr);
+
+// Writes the shape of the result, and that there is no plan.
+void matMulReportPlan(std::ostream &out, const poplar::Graph &graph, const poplar::Type &inputType,
+                      const poplar::Type &outputType, const std::vector<std::size_t> &aShape,
+                      const std::vector<std::size_t> &bShape, const poplar::OptionFlags &options = {},
+                      PlanningCache *cache = nullptr);
+void matMulGroupedReportPlan(std::ostream &out, const poplar::Graph &graph, const poplar::Type &inputType,
+                             const poplar::Type &outputType, const std::vector<std::size_t> &aShape,
+                             const std::vector<std::size_t> &bShape, const poplar::OptionFlags &options = {},
+                             PlanningCache *cache = nullptr);
 
 // The view with rows and columns of each group exchanged.
 poplar::Tensor transposeGroupedMatrix(const poplar::Tensor &A);

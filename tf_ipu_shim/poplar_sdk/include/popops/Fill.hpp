@@ -4,6 +4,7 @@
 
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
+#include <vector>
 
 namespace popops {
 
@@ -11,6 +12,17 @@ namespace popops {
 template <typename FillValueType>
 void fill(poplar::Graph &graph, const poplar::Tensor &t, poplar::program::Sequence &prog, FillValueType fillValue,
           const poplar::DebugContext &debugContext = {});
+
+// When a compute set runs: the elements of a tensor that are on a tile, or that a mapping has.
+template <typename FillValueType>
+void fill(poplar::Graph &graph, poplar::Tensor t, const std::vector<poplar::Interval> &tileRegions, unsigned tile,
+          poplar::ComputeSet fillCS, FillValueType fillValue);
+template <typename FillValueType>
+void fill(poplar::Graph &graph, const poplar::Tensor &t, unsigned tile, poplar::ComputeSet fillCS,
+          FillValueType fillValue);
+template <typename FillValueType>
+void fill(poplar::Graph &graph, const poplar::Tensor &t, const std::vector<std::vector<poplar::Interval>> &mapping,
+          poplar::ComputeSet fillCS, FillValueType fillValue);
 
 }  // namespace popops
 

@@ -146,6 +146,9 @@ CrossReplicaCopy::CrossReplicaCopy(Tensor source, Tensor destination, std::map<u
 
 WriteUndef::WriteUndef(Tensor, const DebugContext& context) : Program(make(context, NoStep{})) {}
 
+AssumeEqualAcrossReplicas::AssumeEqualAcrossReplicas(Tensor, const DebugContext& context)
+    : Program(make(context, NoStep{})) {}
+
 Repeat::Repeat(std::uint64_t count, const Program& body, const DebugContext& context)
     : Program(make(context, RepeatStep{count, body})) {}
 
