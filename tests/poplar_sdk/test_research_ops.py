@@ -23,7 +23,9 @@ def files(tmp_path_factory):
     """The compiled library and codelets."""
     directory = tmp_path_factory.mktemp("research")
     prefix = toolchain.build_libraries()
-    flags = f"-std=c++17 -O1 -shared -fPIC -I{prefix}/include -L{prefix}/lib -lpopops -lpoputil -lpoplar"
+    flags = (
+        f"-std=c++17 -O1 -shared -fPIC -I{prefix}/include -L{prefix}/lib -lpopnn -lpoplin -lpopops -lpoputil -lpoplar"
+    )
     for command in (
         f"g++ {SOURCES / 'research_ops.cc'} -o libresearch.so {flags}",
         f"{prefix}/bin/popc {SOURCES / 'research_codelets.cpp'} -o research.gp",
@@ -204,3 +206,92 @@ def test_signed_indices_of_an_unsigned_allocator(run, op):
     x, places = normal(2, 6, 3), np.int32([[5, 0, 5, 2], [1, 1, 3, 0]])
     (rows,) = run(lambda x, places: op("Take", [x, places], [[2, 4, 3]]), x, places)
     np.testing.assert_array_equal(rows, np.take_along_axis(x, places[..., None], 1))
+
+
+def gradients_of(step, watched):
+    """Results of a step, and the gradients of their squares' sum."""
+    with tf.GradientTape() as tape:
+        tape.watch(watched)
+        results = step(*watched)
+        loss = tf.add_n([tf.reduce_sum(value * value) for value in results])
+    return *results, *tape.gradient(loss, watched)
+
+
+def assert_all_close(found, expected, tolerance):
+    for value, reference in zip(found, expected, strict=True):
+        np.testing.assert_allclose(value, reference, rtol=tolerance, atol=tolerance)
+
+
+def test_a_layer_whose_inputs_poplin_allocates(run, op):
+    x, w = normal(6, 5), normal(5, 7)
+    layers = (lambda x, w: op("Dense", [x, w], [[6, 7]], attributes="7 6"), lambda x, w: [x @ w])
+    found, expected = (run(lambda x, w, layer=layer: gradients_of(layer, [x, w]), x, w) for layer in layers)
+    assert_all_close(found, expected, 1e-4)
+
+
+def test_a_gradient_with_attributes(run, op):
+    options = {"attributes": "1.5", "gradient_attributes": "1.5", "separate_gradients": True}
+    ways = (lambda x: op("Swish", [x], [[3, 4]], **options), lambda x: [x * tf.sigmoid(1.5 * x)])
+    found, expected = (run(lambda x, way=way: gradients_of(way, [x]), normal(3, 4)) for way in ways)
+    assert_all_close(found, expected, 1e-5)
+
+
+def test_a_solver_until_its_error_is_small(run, op):
+    square, right = normal(10, 10), normal(10)
+    matrix = square @ square.T + 10 * np.eye(10, dtype=np.float32)
+    (x,) = run(lambda a, b: op("ConjugateGradients", [a, b], [[10]]), matrix, right)
+    np.testing.assert_allclose(x, np.linalg.solve(matrix.astype(float), right), rtol=1e-3, atol=1e-4)
+
+
+def test_paths_by_dynamic_updates(run, op):
+    transitions, emissions = normal(4, 4), normal(7, 4)
+    scores, path = run(
+        lambda a, b: op("Viterbi", [a, b], [[4], [7, 4]], [tf.float32, tf.int32]), transitions, emissions
+    )
+    best, before = emissions[0], np.zeros((7, 4), int)
+    for step in range(1, 7):
+        candidates = best[:, None] + transitions
+        before[step], best = candidates.argmax(0), candidates.max(0) + emissions[step]
+    np.testing.assert_allclose(scores, best, rtol=1e-5)
+    np.testing.assert_array_equal(path, before)
+
+
+def test_a_convolution_of_views(run, op):
+    x, w = normal(2, 6, 5, 3), normal(3, 2, 3, 4)
+    (y,) = run(lambda x, w: op("Convolution", [x, w], [[2, 4, 4, 4]]), x, w)
+    np.testing.assert_allclose(y, tf.nn.conv2d(x, w, 1, "VALID"), rtol=1e-4, atol=1e-4)
+
+
+def test_a_loss_without_a_gradient_of_its_labels(run, op):
+    logits, labels = normal(4, 3), np.int32([0, 2, 1, 1])
+
+    def loss_and_gradient(logits, losses):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss = losses(logits)
+            total = tf.reduce_sum(loss * [1.0, 2.0, 3.0, 4.0])
+        return loss, tape.gradient(total, logits)
+
+    def with_op(logits, labels):
+        return loss_and_gradient(logits, lambda z: op("CrossEntropy", [z, labels], [[4], [4, 3]])[0])
+
+    expected = loss_and_gradient(
+        tf.constant(logits), lambda z: tf.nn.sparse_softmax_cross_entropy_with_logits(labels, z)
+    )
+    assert_all_close(run(with_op, logits, labels), expected, 1e-5)
+
+
+def test_a_branch_by_a_sum(run, op):
+    x = np.float32([1, -5, 2])
+    for given, expected, is_positive in ((x, -x, False), (-x, -2 * x, True)):
+        y, predicate = run(lambda x: op("Signed", [x], [[3], []], [tf.float32, tf.bool]), given)
+        np.testing.assert_array_equal(y, expected)
+        assert predicate == is_positive
+
+
+def test_a_variable_keeps_its_value_between_runs(op):
+    configure()
+    strategy = ipu_strategy.IPUStrategyV1()
+    total = tf.function(lambda x: op("Total", [x], [[]], [tf.int32])[0], jit_compile=True)
+    with strategy.scope():
+        assert [int(strategy.run(total, [tf.constant(value)])) for value in (2.0, 3.0)] == [42, 45]

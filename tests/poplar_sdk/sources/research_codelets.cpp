@@ -163,3 +163,23 @@ class NewtonStep : public Vertex {
     return true;
   }
 };
+
+// The best state before a state, as Viterbi's algorithm finds it.
+class BestState : public Vertex {
+ public:
+  Input<Vector<float>> scores, into;
+  Input<float> emission;
+  Output<float> score;
+  Output<unsigned> before;
+  bool compute() {
+    *before = 0;
+    *score = scores[0] + into[0];
+    for (unsigned i = 1; i < scores.size(); ++i)
+      if (scores[i] + into[i] > *score) {
+        *score = scores[i] + into[i];
+        *before = i;
+      }
+    *score += emission;
+    return true;
+  }
+};

@@ -2,6 +2,10 @@
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/Tensor.hpp>
+#include <poplin/Convolution.hpp>
+#include <poplin/MatMul.hpp>
+#include <popnn/Loss.hpp>
+#include <popnn/NonLinearity.hpp>
 #include <popops/Cast.hpp>
 #include <popops/DynamicSlice.hpp>
 #include <popops/ElementWise.hpp>
@@ -333,5 +337,149 @@ BUILD(Take) {  // rows of each group; its indices are unsigned, and TensorFlow's
   const Tensor indices = inputs[1].expand({2}).reinterpret(UNSIGNED_INT);
   const Tensor rows = popops::groupedMultiSlice(graph, inputs[0], indices, {0}, {1}, program, {}, {}, debugPrefix);
   outputs = {rows.squeeze({2})};
+  return program;
+}
+
+METADATA(Dense) {
+  allocating_indices = {0, 1};
+  is_stateless = true;
+}
+extern "C" Tensor Dense_allocator(Graph& graph, std::uint32_t operand, const std::vector<std::size_t>& shape, Type type,
+                                  const std::string& attributes, const std::string& debugPrefix) {
+  std::vector<std::size_t> other(2);  // the shape of the other operand
+  std::istringstream(attributes) >> other[operand];
+  other[1 - operand] = shape[operand];
+  return operand == 0 ? poplin::createMatMulInputLHS(graph, type, shape, {shape[1], other[0]}, debugPrefix + "/x")
+                      : poplin::createMatMulInputRHS(graph, type, {other[1], shape[0]}, shape, debugPrefix + "/w");
+}
+BUILD(Dense) {
+  Sequence program;
+  outputs.resize(1);
+  outputs[0] = poplin::matMul(graph, inputs[0], inputs[1], program, {debugPrefix, "matmul"});
+  return program;
+}
+GRADIENT(Dense) {
+  Sequence program;
+  outputs = {poplin::matMul(graph, gradients[0], inputs[1].transpose(), program, debugPrefix + "/dx"),
+             poplin::matMul(graph, inputs[0].transpose(), gradients[0], program, debugPrefix + "/dw")};
+  return program;
+}
+
+BUILD(Swish) {
+  Sequence program;
+  const auto scale = pe::Const(std::stof(attributes));
+  outputs = {popops::map(graph, pe::_1 * pe::Sigmoid(scale * pe::_1), {inputs[0]}, program, debugPrefix)};
+  return program;
+}
+GRADIENT(Swish) {  // with s(x) = sigmoid(b x), the derivative is s + b x s (1 - s)
+  Sequence program;
+  const auto scale = pe::Const(std::stof(attributes)), one = pe::Const(1.0f);
+  const auto sigmoid = pe::Sigmoid(scale * pe::_1);
+  const auto derivative = pe::Add(sigmoid, pe::Mul(scale * pe::_1, sigmoid * (one - sigmoid)));
+  outputs.push_back(popops::map(graph, derivative * pe::_2, {inputs[0], gradients[0]}, program, debugPrefix + "/grad"));
+  return program;
+}
+
+BUILD(ConjugateGradients) {
+  Sequence program, condition, step;
+  const Tensor &matrix = inputs[0], &right = inputs[1];
+  const auto dot = [&](const Tensor& a, const Tensor& b, Sequence& prog) {
+    return popops::reduce(graph, popops::mul(graph, a, b, prog).flatten(), {0}, popops::Operation::ADD, prog);
+  };
+  const Tensor x = graph.clone(right), rest = poputil::duplicate(graph, right, program);
+  const Tensor direction = poputil::duplicate(graph, right, program);
+  popops::zero(graph, x, program);
+  const Tensor error = dot(rest, rest, program), goal = graph.addConstant(FLOAT, {}, 1e-8f);
+  graph.setTileMapping(goal, 0);
+  const Tensor goes_on = popops::gt(graph, error, goal, condition);
+  const Tensor image = poplin::matMul(graph, matrix, direction.expand({1}), step).flatten();
+  const Tensor length = popops::div(graph, error, dot(direction, image, step), step);
+  popops::addInPlace(graph, x, popops::mul(graph, length, direction, step), step);
+  popops::subInPlace(graph, rest, popops::mul(graph, length, image, step), step);
+  const Tensor next = dot(rest, rest, step), ratio = popops::div(graph, next, error, step);
+  step.add(Copy(next, error));
+  step.add(Copy(popops::map(graph, pe::_1 + pe::_2 * pe::_3, {rest, ratio, direction}, step), direction));
+  program.add(RepeatWhileTrue(condition, goes_on, step));
+  outputs.push_back(x);
+  return program;
+}
+
+BUILD(Viterbi) {  // the best scores, and for each step the state before
+  Sequence program;
+  const Tensor &transitions = inputs[0], &emissions = inputs[1];
+  const auto steps = emissions.dim(0), states = emissions.dim(1);
+  const Tensor scores = graph.addVariable(FLOAT, {states}, "scores"), next = graph.addVariable(FLOAT, {states}, "next");
+  const Tensor before = graph.addVariable(UNSIGNED_INT, {states}, "before");
+  const Tensor path = graph.addVariable(UNSIGNED_INT, {steps, states}, "path");
+  for (unsigned state = 0; state < states; ++state)
+    for (const Tensor& tensor : {scores, next, before, path.transpose()}) graph.setTileMapping(tensor[state], state);
+  program.add(Copy(emissions[0], scores));
+  popops::zero(graph, path, program);
+  program.add(popops::countedLoop(graph, 1, steps, 1, [&](const Tensor& i) {
+    Sequence body;
+    const Tensor index = i.reinterpret(UNSIGNED_INT).reshape({1});
+    const Tensor emission = popops::dynamicSlice(graph, emissions, index, {0}, {1}, body).flatten();
+    ComputeSet set = graph.addComputeSet("viterbi");
+    for (unsigned state = 0; state < states; ++state) {
+      const Tensor into = transitions.slice(state, state + 1, 1).flatten();
+      graph.setTileMapping(graph.addVertex(set, "BestState", {{"scores", scores}, {"into", into}, {"emission", emission[state]},
+                                                              {"score", next[state]}, {"before", before[state]}}), state);
+    }
+    body.add(Execute(set));
+    body.add(Copy(next, scores));
+    popops::dynamicUpdate(graph, path, before.expand({0}), index, {0}, {1}, body);
+    return body;
+  }));
+  outputs = {scores, path};
+  return program;
+}
+
+BUILD(Convolution) {  // NHWC and HWIO
+  Sequence program;
+  const Tensor &x = inputs[0], &w = inputs[1];
+  const poplin::ConvParams params(x.elementType(), x.dim(0), {x.dim(1), x.dim(2)}, {w.dim(0), w.dim(1)}, w.dim(2), w.dim(3), 1);
+  const Tensor in = poplin::createInput(graph, params, "in"), weights = poplin::createWeights(graph, params, "weights");
+  program.add(Copy(x.dimShuffle({0, 3, 1, 2}), in));
+  program.add(Copy(w.dimShuffle({3, 2, 0, 1}).expand({0}), weights));
+  outputs.push_back(poplin::convolution(graph, in, weights, params, false, program, debugPrefix).dimShuffle({0, 2, 3, 1}));
+  return program;
+}
+
+BUILD(CrossEntropy) {  // losses, and their derivatives for the gradient
+  Sequence program;
+  const Tensor losses = graph.addVariable(FLOAT, {inputs[0].dim(0)}, VariableMappingMethod::LINEAR);
+  const Tensor derivatives = graph.clone(inputs[0]);
+  const Tensor probabilities = popnn::nonLinearity(graph, popnn::NonLinearityType::SOFTMAX, inputs[0], program);
+  program.add(popnn::calcLoss(graph, probabilities, inputs[1].reinterpret(UNSIGNED_INT), losses, derivatives,
+                              popnn::CROSS_ENTROPY_LOSS, debugPrefix));
+  outputs = {losses, derivatives};
+  return program;
+}
+GRADIENT(CrossEntropy) {
+  Sequence program;
+  outputs = {popops::mul(graph, results[1], gradients[0].expand({1}), program), Tensor()};
+  return program;
+}
+
+BUILD(Total) {  // of all calls
+  Sequence program;
+  const Tensor total = graph.addVariable(INT, {}, "total");
+  graph.setTileMapping(total, 0);
+  graph.setInitialValue(total, 40);
+  popops::addInPlace(graph, total, popops::cast(graph, inputs[0], INT, program), program);
+  outputs.push_back(poputil::duplicate(graph, total, program));
+  return program;
+}
+
+BUILD(Signed) {  // twice the input if its sum is positive, else its negative
+  Sequence positive, negative, program;
+  const Tensor out = graph.clone(inputs[0]);
+  for (Sequence* branch : {&positive, &negative}) branch->add(Copy(inputs[0], out));
+  popops::mulInPlace(graph, out, 2.0f, positive);
+  popops::negInPlace(graph, out, negative);
+  const Tensor sum = popops::reduce(graph, inputs[0].flatten(), {0}, {popops::Operation::ADD}, program);
+  const Tensor is_positive = popops::gt(graph, sum, 0.0f, program);
+  program.add(If(is_positive, positive, negative));
+  outputs = {out, is_positive};
   return program;
 }
