@@ -86,13 +86,16 @@ def test_graphs_of_tensorflow_1_are_told_one_by_one(monkeypatch, tmp_path):
 
 
 def test_repeated_effects_of_stock_xla():
-    """Only what stock does once in a session and in a function, as ours does, may be more often in stock XLA."""
+    """Only what stock does once in a function, as ours does, may be more often in stock XLA; a session may omit it."""
     once, twice = np.array([3.75, 2.5]), np.array([7.5, 5.0])
-    assert legacy_graphs.is_repeated(twice, once, [once, once])
-    assert not legacy_graphs.is_repeated(twice, once, [once, twice])
-    assert not legacy_graphs.is_repeated(once, twice, [once, once])
-    assert not legacy_graphs.is_repeated(once * 2.5, once, [once, once])
-    assert not legacy_graphs.is_repeated(0 * once, 0 * once, [0 * once, 0 * once])
+    assert legacy_graphs.is_repeated(twice, once, in_session=once, in_function=once)
+    assert legacy_graphs.is_repeated(twice, once, in_session=0 * once, in_function=once)
+    assert not legacy_graphs.is_repeated(twice, once, in_session=once, in_function=twice)
+    assert not legacy_graphs.is_repeated(twice, once, in_session=0 * once, in_function=twice)
+    assert not legacy_graphs.is_repeated(twice, once, in_session=twice, in_function=once)
+    assert not legacy_graphs.is_repeated(once, twice, in_session=once, in_function=once)
+    assert not legacy_graphs.is_repeated(once * 2.5, once, in_session=once, in_function=once)
+    assert not legacy_graphs.is_repeated(0 * once, 0 * once, in_session=0 * once, in_function=0 * once)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
