@@ -138,8 +138,9 @@ def shell(built, tmp_path, monkeypatch):
     return run
 
 
-# Older Makefiles ask for a standard that Poplar's headers do not compile with.
-MAKEFILE = "main: main.cpp\n\tg++ -std=c++11 main.cpp -o main -lpoplar -lpopops -lpoputil -lpopnn -lpoprand\n"
+# Older Makefiles ask for a standard that Poplar's headers do not compile with, and name PopART without need.
+LIBRARIES = "-lpoplar -lpopops -lpoputil -lpopnn -lpoprand -lpopart -lgcl_ct"
+MAKEFILE = f"main: main.cpp\n\tg++ -std=c++11 main.cpp -o main {LIBRARIES}\n"
 CMAKE = """
 cmake_minimum_required(VERSION 3.10)
 project(main CXX)

@@ -19,6 +19,8 @@ _POPC_CODE = (
 )
 PACKAGES = ("poplar", "poplibs")
 """Names that CMake's `find_package` and pkg-config find: all libraries under each."""
+_LINKER_SCRIPTS = ("gcl_ct", "popart")
+"""Further libraries that makefiles link to."""
 
 
 class _Template(string.Template):
@@ -54,7 +56,7 @@ def _text_files() -> dict[str, str]:
     """pkg-config files and CMake packages by path."""
     version = f"{sdk.NEWEST[0]}.{sdk.NEWEST[1]}.0"
     names = link_names()
-    files = {}
+    files = {f"lib/lib{name}.so": _filled(f"{name}.ld") for name in _LINKER_SCRIPTS}
     for name in (*names, "poplibs"):
         linked = names if name in PACKAGES else names[names.index(name) :]
         libraries = " ".join(f"-l{library}" for library in linked)
