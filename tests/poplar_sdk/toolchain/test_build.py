@@ -25,11 +25,11 @@ def small(tmp_path_factory):
     root = tmp_path_factory.mktemp("poplar")
     files = {
         "include/poplar/base.hpp": "#pragma once\nnamespace poplar { int base(); }\n",
-        "include/popops/answer.hpp": "#pragma once\n#include <optional>\n"
-        "namespace popops { int answer(); int missing(); std::optional<int> other(); }\n",
+        "include/popops/answer.hpp": "#pragma once\n#include <optional>\n#include <string>\n"
+        "namespace popops { int answer(const std::string& = {}); int missing(); std::optional<int> other(); }\n",
         "csrc/poplar/base.cc": "#include <poplar/base.hpp>\nint poplar::base() { return 40; }\n",
         "csrc/popops/answer.cc": "#include <poplar/base.hpp>\n#include <popops/answer.hpp>\n"
-        "int popops::answer() { return poplar::base() + 2; }\n",
+        "int popops::answer(const std::string&) { return poplar::base() + 2; }\n",
     }
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -138,9 +138,11 @@ def shell(built, tmp_path, monkeypatch):
     return run
 
 
-# Older Makefiles ask for a standard that Poplar's headers do not compile with, and name PopART without need.
+# Older Makefiles ask for a standard that Poplar's headers do not compile with, or for strings of older compilers, and
+# name PopART without need.
 LIBRARIES = "-lpoplar -lpopops -lpoputil -lpopnn -lpoprand -lpopart -lgcl_ct"
-MAKEFILE = f"main: main.cpp\n\tg++ -std=c++11 main.cpp -o main {LIBRARIES}\n"
+FLAGS = "-std=c++11 -D_GLIBCXX_USE_CXX11_ABI=0"
+MAKEFILE = f"main: main.cpp\n\tg++ {FLAGS} main.cpp -o main {LIBRARIES}\n"
 CMAKE = """
 cmake_minimum_required(VERSION 3.10)
 project(main CXX)
