@@ -3,6 +3,7 @@
 The chip is a GC200 with four tiles. Programs are lowered and planned, and not run.
 """
 
+import itertools
 import re
 
 import numpy as np
@@ -15,6 +16,7 @@ from tf_ipu_shim.ipu.ops.pipelining_ops import PipelineSchedule
 from tf_ipu_shim import ipu
 from tf_ipu_shim.machine.memory import best
 from tf_ipu_shim.memory_model.advice import partitioning, recommendations
+from tf_ipu_shim.memory_model.shapes import batch_operands
 
 pytestmark = pytest.mark.one_version
 
@@ -108,6 +110,24 @@ def test_the_largest_part_of_what_is_fed_that_is_enough():
     assert part_of(before) == 2000
     after = with_rows(2000)
     assert (saved, fits) == (done(before, after), after.fits) and fits
+
+
+def test_a_variable_has_no_part_of_what_is_fed(monkeypatch):
+    """What is fed is summed with the rows of the weights, at which the search for its parts has to end."""
+    looked, operand_axes = itertools.count(), batch_operands.operand_axes
+
+    def counted(*given):
+        assert next(looked) < 100
+        return operand_axes(*given)
+
+    monkeypatch.setattr(batch_operands, "operand_axes", counted)
+
+    def model(row):
+        return tf.broadcast_to(row, [64, 1024]) @ v1.get_variable("w", [1024, 1024], use_resource=True)
+
+    plan = planned(compiled(model, np.zeros([1024], "f")))
+    assert not plan.fits
+    assert 0 < next(looked) < 100
 
 
 def test_where_no_part_is_enough_few_are_tried(monkeypatch):

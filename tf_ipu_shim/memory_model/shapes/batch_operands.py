@@ -128,7 +128,7 @@ class MiniBatch:
         pending = list(touched)
         while pending:
             for value_id, axis in list(self._implied_axes(pending.pop())):
-                if value_id not in self.axes and axis.dimension >= 0:
+                if value_id not in self.axes and axis.dimension >= 0 and not self._is_variable(value_id):
                     self._record_axis(value_id, axis)
                     pending += self._touching.get(value_id, ())
 
@@ -142,9 +142,12 @@ class MiniBatch:
             if axis
         )
 
+    def _is_variable(self, value_id: int) -> bool:
+        """Returns whether a value is a variable: the script makes it as large as it is."""
+        value = self._block.values[value_id]
+        return value.mode is Mode.ALWAYS and value.kind != "constant"
+
     def _record_axis(self, value_id: int, axis: Axis) -> None:
         value = self._block.values[value_id]
-        if value.mode is Mode.ALWAYS and value.kind != "constant":
-            return  # a variable is what the script makes it
         self.axes[value_id] = axis
         self._block.values[value_id] = value._replace(bytes=-(-value.bytes // self._parts))
