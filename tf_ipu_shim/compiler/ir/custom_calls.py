@@ -63,7 +63,7 @@ def _new_names(program: LoweredProgram, names: Collection[str]) -> dict[str, str
     """
     functions = {function.signature.name: function for function in program.functions}
     launched = [name for name in program.programs if name in functions]
-    called = reachable(launched, lambda name: (callee for callee in _callees(functions[name]) if callee in functions))
+    called = reachable(launched, lambda name: (callee for callee in callees(functions[name]) if callee in functions))
     return {name: f"{name}_calling_{next(_serial)}" for name in called if name in names}
 
 
@@ -71,12 +71,13 @@ def callers_of(names: Iterable[str], functions: Mapping[str, function_pb2.Functi
     """Returns these functions and all functions that run one of them."""
     callers: dict[str, list[str]] = {}
     for name, function in functions.items():
-        for called in _callees(function):
+        for called in callees(function):
             callers.setdefault(called, []).append(name)
     return set(reachable(names, lambda name: callers.get(name, ())))
 
 
-def _callees(function: function_pb2.FunctionDef) -> list[str]:
+def callees(function: function_pb2.FunctionDef) -> list[str]:
+    """Returns the functions that a function's ops run."""
     return [called.name for node in function.node_def for _, called in op_types.function_values(node)]
 
 

@@ -14,7 +14,6 @@ import collections
 from collections.abc import Container, Iterable, Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
-from tf_ipu_shim.compiler.ir.fresh_names import FreshNames
 from tf_ipu_shim.compiler.ir.node_defs import (
     awaited_nodes,
     copy_node,
@@ -24,6 +23,7 @@ from tf_ipu_shim.compiler.ir.node_defs import (
     result_index,
     with_producer,
 )
+from tf_ipu_shim.compiler.ir.node_writer import FreshNames
 from tf_ipu_shim.compiler.ir.reachable import reachable
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 

@@ -16,7 +16,7 @@ from tf_ipu_shim.compiler.ir.function_graph import Chunks, FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.ir.trips import Trips
-from tf_ipu_shim.compiler.loops.function_writer import FunctionBuilder
+from tf_ipu_shim.compiler.loops.function_builder import FunctionBuilder
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _INT, _LONG = types_pb2.DT_INT32, types_pb2.DT_INT64

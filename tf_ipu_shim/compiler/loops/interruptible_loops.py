@@ -10,12 +10,11 @@ would write out for a very short one.
 
 from __future__ import annotations
 
-import itertools
-
 from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, custom_call, rewrite_functions
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.node_defs import copy_node
+from tf_ipu_shim.compiler.ir.node_writer import FreshNames
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
@@ -62,11 +61,7 @@ def make_interruptible(program: LoweredProgram) -> LoweredProgram:
 def _check_interrupt(condition: function_pb2.FunctionDef) -> None:
     """Makes a condition check for an interrupt."""
     (result,) = condition.ret
-    used_names = {node.name for node in condition.node_def}.union(
-        argument.name for argument in condition.signature.input_arg
-    )
-    name = next(candidate for suffix in itertools.count() if (candidate := f"goes_on_{suffix}") not in used_names)
-    call = custom_call(name, _TARGET, condition.ret[result], "")
+    call = custom_call(FreshNames(condition).unique("goes_on"), _TARGET, condition.ret[result], "")
     call.attr["result_dtypes"].list.type.append(types_pb2.DT_BOOL)
     call.attr["result_shapes"].list.shape.add()
     condition.node_def.append(call)

@@ -12,7 +12,7 @@ from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.ir.written_variables import READS
-from tf_ipu_shim.compiler.loops.function_writer import FunctionBuilder
+from tf_ipu_shim.compiler.loops.function_builder import FunctionBuilder
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
 _BOOL = types_pb2.DT_BOOL

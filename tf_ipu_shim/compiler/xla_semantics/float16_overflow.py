@@ -10,17 +10,14 @@ float16.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
-from tensorflow.compat.v2 import dtypes
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.node_defs import data_inputs
+from tf_ipu_shim.compiler.ir.node_writer import NodeWriter
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
-from tf_ipu_shim.tf_private.tensors import tensor_util
 
 OVERFLOWING = frozenset(
     "AccumulateNV2 Add AddN AddV2 Atanh AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 BesselI0 "
@@ -86,9 +83,7 @@ class _FunctionClipper:
 
     def __init__(self, function: function_pb2.FunctionDef) -> None:
         self._function = function
-        self._names = {node.name for node in function.node_def}
-        self._names.update(argument.name for argument in function.signature.input_arg)
-        self._added: list[node_def_pb2.NodeDef] = []
+        self._writer = NodeWriter(function, "in_range")
         self._constants: dict[str, str] = {}
 
     def run(self) -> None:
@@ -105,7 +100,7 @@ class _FunctionClipper:
             self._function.ret[result] = replacements.get(tensor, tensor)
         for result, name in list(self._function.control_ret.items()):
             self._function.control_ret[result] = replacements.get(f"^{name}", f"^{name}")[1:]
-        self._function.node_def.extend(self._added)
+        self._function.node_def.extend(self._writer.nodes)
 
     def _clipped(self, tensor: str, node: node_def_pb2.NodeDef) -> str:
         within = self._clip(tensor, node.name)
@@ -113,10 +108,10 @@ class _FunctionClipper:
             return within
         zero = self._constant(np.float16(0))
         divisor = data_inputs(node)[DIVISORS[node.op]]
-        is_zero = self._op("Equal", "z", node.name, divisor, zero, T=HALF)
-        self._added[-1].attr["incompatible_shape_error"].b = True
-        divided = self._op("Mul", "z", node.name, tensor, zero, T=HALF)  # NaN of infinity
-        return self._op("SelectV2", "output", node.name, is_zero, divided, within, T=HALF)
+        is_zero = self._op("Equal", node.name, divisor, zero, T=HALF)
+        self._writer.last.attr["incompatible_shape_error"].b = True
+        divided = self._op("Mul", node.name, tensor, zero, T=HALF)  # NaN of infinity
+        return self._op("SelectV2", node.name, is_zero, divided, within, T=HALF)
 
     def _clip(self, tensor: str, name: str) -> str:
         """Adds ops that remove infinities from a tensor.
@@ -124,42 +119,27 @@ class _FunctionClipper:
         In float32, because XLA compares float16 several times slower. Once on each side: XLA fuses a minimum and a
         maximum into an op that on 2.15.1 turns NaN into a number.
         """
-        value = self._op("Cast", "y", name, tensor, SrcT=HALF, DstT=_FLOAT)
+        value = self._op("Cast", name, tensor, SrcT=HALF, DstT=_FLOAT)
         for _ in range(2):
-            least = self._op("Minimum", "z", name, value, self._constant(_FLOAT16_MAX), T=_FLOAT)
-            value = self._op("Neg", "y", name, least, T=_FLOAT)
-        return self._op("Cast", "y", name, value, SrcT=_FLOAT, DstT=HALF)
+            least = self._op("Minimum", name, value, self._constant(_FLOAT16_MAX), T=_FLOAT)
+            value = self._op("Neg", name, least, T=_FLOAT)
+        return self._op("Cast", name, value, SrcT=_FLOAT, DstT=HALF)
 
     def _clipped_variables(self, node: node_def_pb2.NodeDef) -> str:
         """Clips variables after an op that updates them; returns the ops for which other ops then wait."""
         last = f"^{node.name}"
         for variable, kind in zip(list(node.input), op_types.input_types(node)):
             if kind == op_types.RESOURCE:
-                value = self._op(vocabulary.READ_VARIABLE, "value", node.name, variable, last, dtype=HALF)
-                within = self._clip(value, node.name)
-                self._op("AssignVariableOp", "", node.name, variable, within, dtype=HALF)
-                last = f"^{self._added[-1].name}"
+                value = self._op(vocabulary.READ_VARIABLE, node.name, variable, last, dtype=HALF)
+                self._op("AssignVariableOp", node.name, variable, self._clip(value, node.name), dtype=HALF)
+                last = f"^{self._writer.last.name}"
         return last
 
-    def _op(self, op: str, output: str, name: str, *inputs: str, **types: int) -> str:
-        """Adds an op with type attributes; returns its result."""
-        node = node_def_pb2.NodeDef(name=self._fresh(f"{name}/in_range"), op=op, input=inputs)
-        for attribute, kind in types.items():
-            node.attr[attribute].type = kind
-        self._added.append(node)
-        return f"{node.name}:{output}:0"
+    def _op(self, op: str, name: str, *inputs: str, **types: int) -> str:
+        return self._writer.op(op, inputs, name, **types)
 
     def _constant(self, value: np.generic) -> str:
         key = repr(value)
         if key not in self._constants:
-            tensor = self._op("Const", "output", "half", dtype=dtypes.as_dtype(value.dtype).as_datatype_enum)
-            self._added[-1].attr["value"].tensor.CopyFrom(tensor_util.make_tensor_proto(value))
-            self._constants[key] = tensor
+            self._constants[key] = self._writer.constant(value, "half")
         return self._constants[key]
-
-    def _fresh(self, base_name: str) -> str:
-        name = next(
-            candidate for suffix in itertools.count() if (candidate := f"{base_name}_{suffix}") not in self._names
-        )
-        self._names.add(name)
-        return name

@@ -16,9 +16,10 @@ import numpy as np
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import copy_function
+from tf_ipu_shim.compiler.ir.node_writer import NodeWriter
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.xla_semantics.float16_overflow import is_update
-from tf_ipu_shim.compiler.xla_semantics.float32_updates import FunctionWriter, update_float32_copies
+from tf_ipu_shim.compiler.xla_semantics.float32_updates import cast_half, update_float32_copies
 from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_util
 
@@ -96,7 +97,7 @@ class _Widening:
     def __init__(self, function: function_pb2.FunctionDef, is_entry: bool) -> None:
         self._function = copy_function(function)
         self._is_entry = is_entry
-        self._writer = FunctionWriter(self._function)
+        self._writer = NodeWriter(self._function, "float32")
         self._wide: dict[str, str] = {}  # float32 values of float16 tensors
 
     def run(self) -> function_pb2.FunctionDef:
@@ -105,7 +106,7 @@ class _Widening:
         nodes = list(function.node_def)
         for argument in function.signature.input_arg:
             if argument.type == HALF and self._is_entry:
-                self._wide[argument.name] = self._writer.cast(argument.name, FLOAT, argument.name)
+                self._wide[argument.name] = cast_half(self._writer, argument.name, FLOAT, argument.name)
         for node in nodes:
             if not _is_widened(node):
                 self._widen_outputs(node)
@@ -120,7 +121,7 @@ class _Widening:
         types = itertools.chain.from_iterable(op_types.output_types(node).values())
         for tensor, kind in zip(op_types.output_names(node), types):
             if kind == HALF:
-                self._wide[tensor] = self._writer.cast(tensor, FLOAT, node.name, node)
+                self._wide[tensor] = cast_half(self._writer, tensor, FLOAT, node.name, node)
 
     def _rewritten(self, node: node_def_pb2.NodeDef) -> list[node_def_pb2.NodeDef]:
         if _is_widened(node):
@@ -136,7 +137,7 @@ class _Widening:
             for index, kind in enumerate(types):
                 if kind == HALF:
                     wide = self._wide.get(node.input[index], node.input[index])
-                    node.input[index] = self._writer.cast(wide, HALF, node.name, node)
+                    node.input[index] = cast_half(self._writer, wide, HALF, node.name, node)
         return [node]
 
     def _narrow_results(self) -> None:
@@ -144,7 +145,7 @@ class _Widening:
         for name in results:
             wide = self._function.ret[name]
             wide = self._wide.get(wide, wide)
-            self._function.ret[name] = self._writer.cast(wide, HALF, name) if self._is_entry else wide
+            self._function.ret[name] = cast_half(self._writer, wide, HALF, name) if self._is_entry else wide
         if not self._is_entry:
             for argument in (*results.values(), *self._function.signature.input_arg):
                 if argument.type == HALF:

@@ -8,13 +8,13 @@ and 2.21.0.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.constant_folding import folded_ops
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.node_defs import is_control, producer_name
+from tf_ipu_shim.compiler.ir.node_writer import NodeWriter
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
@@ -22,7 +22,7 @@ _BARRIER = "XlaOptimizationBarrier"
 _FLOATING = frozenset({types_pb2.DT_HALF, types_pb2.DT_BFLOAT16, types_pb2.DT_FLOAT})
 _SUMS = frozenset({"Add", "AddV2", "Sub", "Neg", "AddN", "BiasAdd"})
 _PRODUCTS = frozenset({"Mul", "RealDiv", "Div", "Square", "Inv", "Reciprocal"})
-# For an op those among whose results it is not to be rewritten with.
+# For each op type, the producers that it must not be combined with.
 _REASSOCIATED = {
     **dict.fromkeys(("Add", "AddV2", "Sub", "AddN", "BiasAdd"), _SUMS),
     **dict.fromkeys(("Mul", "RealDiv", "Div"), _PRODUCTS | {"Exp", "Pow"}),
@@ -32,7 +32,7 @@ _REASSOCIATED = {
     "Sqrt": frozenset({"Pow", "Mul", "Square", "Exp"}),
     "Rsqrt": frozenset({"Pow", "Mul", "Square", "Exp"}),
 }
-# Their numbers hang on whether XLA's compiler computes them.
+# Their values depend on whether XLA's compiler computes them.
 _RANDOM_PREFIXES = ("StatelessMultinomial", "StatelessRandom", "StatelessTruncated")
 # Ops that only change the shape or layout of their elements.
 _SAME_ELEMENTS = vocabulary.IDENTITIES | {"Reshape", "ExpandDims", "Squeeze", "BroadcastTo", "Tile"}
@@ -106,21 +106,16 @@ def _producer(tensor_name: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> st
 
 
 def _put_between(function: function_pb2.FunctionDef, edges: Mapping[str, set[str]]) -> None:
-    names = {node.name for node in function.node_def}
-    barriers: dict[str, node_def_pb2.NodeDef] = {}
+    writer = NodeWriter(function, "as_written")
+    barriers: dict[str, str] = {}
     for node in function.node_def:
         for index, tensor_name in enumerate(node.input):
             if tensor_name not in edges.get(node.name, ()):
                 continue
             if tensor_name not in barriers:
-                base_name = f"{tensor_name.replace(':', '_')}/as_written"
-                name = next(
-                    candidate for suffix in itertools.count() if (candidate := f"{base_name}_{suffix}") not in names
-                )
-                names.add(name)
-                barriers[tensor_name] = node_def_pb2.NodeDef(
-                    name=name, op=_BARRIER, input=[tensor_name], device=node.device
-                )
-                barriers[tensor_name].attr["T"].list.type.append(node.attr["T"].type)
-            node.input[index] = f"{barriers[tensor_name].name}:output:0"
-    function.node_def.extend(barriers.values())
+                writer.op(_BARRIER, [tensor_name], tensor_name.replace(":", "_"))
+                writer.last.device = node.device
+                writer.last.attr["T"].list.type.append(node.attr["T"].type)
+                barriers[tensor_name] = f"{writer.last.name}:output:0"
+            node.input[index] = barriers[tensor_name]
+    function.node_def.extend(writer.nodes)

@@ -11,6 +11,7 @@ import dataclasses
 from tensorflow.compat.v2 import version as versions
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
+from tf_ipu_shim.compiler.ir.custom_calls import callees
 from tf_ipu_shim.compiler.ir.node_defs import copy_function, copy_node, data_inputs, producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.ir.reachable import reachable
@@ -51,7 +52,7 @@ def disable_fusion(program: LoweredProgram) -> LoweredProgram:
 
 def _may_overlap(name: str, functions: dict[str, function_pb2.FunctionDef]) -> bool:
     names = reachable(
-        [name], lambda function_name: (called for called in _callees(functions[function_name]) if called in functions)
+        [name], lambda function_name: (called for called in callees(functions[function_name]) if called in functions)
     )
     called = {
         callee.name
@@ -65,10 +66,6 @@ def _may_overlap(name: str, functions: dict[str, function_pb2.FunctionDef]) -> b
         for function_name in names
         for node in functions[function_name].node_def
     )
-
-
-def _callees(function: function_pb2.FunctionDef) -> list[str]:
-    return [called.name for node in function.node_def for _, called in op_types.function_values(node)]
 
 
 def _reads_moved_elements(update: node_def_pb2.NodeDef, function: function_pb2.FunctionDef, is_called: bool) -> bool:
