@@ -101,6 +101,22 @@ def test_moving_averages(execution_mode):
     np.testing.assert_allclose(variance, [expected[2]] * 2, rtol=1e-5)
 
 
+@pytest.mark.parametrize("op", ["FusedBatchNorm", "FusedBatchNormV2"])
+def test_ops_of_older_graphs(monkeypatch, op):
+    values = np.random.RandomState(1).normal(3.0, 2.0, (2, BATCH, 4, 4, CHANNELS)).astype("f")
+    (expected,) = in_one_batch(values[None])
+
+    def older(x, scale, offset, **options):
+        return getattr(tf.raw_ops, op)(x=x, scale=scale, offset=offset, mean=[], variance=[], **options)[:3]
+
+    monkeypatch.setattr(v1.nn, "fused_batch_norm", older)
+    y, mean, variance, of_x, *_ = on_replicas(2, 2, values)
+    for found, wanted in ((y, expected[0]), (of_x, expected[3])):
+        np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-4, atol=1e-4)
+    for found, wanted in ((mean, expected[1]), (variance, expected[2])):
+        np.testing.assert_allclose(found, [wanted] * 2, rtol=1e-4)
+
+
 def test_without_groups_each_replica_has_its_own():
     values = np.random.RandomState(4).rand(2, BATCH, 4, 4, CHANNELS).astype("f")
     _, mean, *_ = on_replicas(2, 1, values)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_ipu_shim.compiler.ir import op_types, sharding_annotations, vocabulary
+from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 if TYPE_CHECKING:
@@ -259,13 +260,19 @@ class FunctionGraph:
         return types[output][int(index)]
 
     def rewrite(
-        self, rule: Rule, before: Sequence[node_def_pb2.NodeDef] = (), after: Sequence[node_def_pb2.NodeDef] = ()
+        self,
+        rule: Rule,
+        before: Sequence[node_def_pb2.NodeDef] = (),
+        after: Sequence[node_def_pb2.NodeDef] = (),
+        renamed: Mapping[str, str] | None = None,
     ) -> None:
-        """Replaces nodes by other nodes, according to a rule."""
+        """Replaces nodes by other nodes, according to a rule; then replaces tensors by their new names in all users."""
         nodes = [self._add_node(proto) for proto in before]
         touched: dict[Node, None] = {}
         for node in self.nodes:
             replacement = rule(node)
+            if renamed:
+                replacement = _with_renamed_inputs(node, replacement, renamed)
             if replacement:
                 nodes.extend(self._add_node(proto) for proto in replacement[:-1])
                 touched.update(dict.fromkeys(self._replace_node(node, replacement[-1])))
@@ -275,6 +282,10 @@ class FunctionGraph:
             node.index = index
         for node in touched:
             node.users.sort(key=lambda user: user.index)
+        if renamed:
+            self.results = [
+                result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in self.results
+            ]
         self.nodes = nodes
         self.ops = {node.op for node in nodes}
         self.called = dict.fromkeys(name for node in nodes for name in op_types.called_functions(node.proto))
@@ -345,6 +356,16 @@ class FunctionGraph:
                 ]
             change(proto)
         return definition
+
+
+def _with_renamed_inputs(
+    node: Node, replacement: Sequence[node_def_pb2.NodeDef] | None, renamed: Mapping[str, str]
+) -> Sequence[node_def_pb2.NodeDef] | None:
+    if not replacement and renamed.keys().isdisjoint(node.inputs):
+        return None
+    *added, last = replacement or [node.proto]
+    inputs = [renamed.get(tensor_name, tensor_name) for tensor_name in last.input]
+    return [*added, copy_node(last, inputs)]
 
 
 def _cycle_message(function: str, name: str, protos: Mapping[str, Any]) -> str:

@@ -103,6 +103,14 @@ def copy_annotations(source: node_def_pb2.NodeDef, target: node_def_pb2.NodeDef)
             target.attr[name].CopyFrom(value)
 
 
+def without_annotations(node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+    """Returns a copy of a node without its annotations."""
+    copy = copy_node(node)
+    for name in [name for name in copy.attr if name.startswith("_")]:
+        del copy.attr[name]
+    return copy
+
+
 def constant(name: str, value: Any, dtype: int, like: node_def_pb2.NodeDef | None = None) -> node_def_pb2.NodeDef:
     """Returns a `Const` node of a value or TensorProto, on the device of another node if given."""
     node = node_def_pb2.NodeDef(name=name, op="Const", device="" if like is None else like.device)

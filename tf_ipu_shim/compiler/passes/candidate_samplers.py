@@ -19,15 +19,14 @@ from tf_ipu_shim.compiler.ir import op_functions, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops, nn_ops, random_ops
-from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
+from tf_ipu_shim.tf_private.protos import node_def_pb2
 
-OPS = frozenset({"LogUniformCandidateSampler", "UniformCandidateSampler"})
 _TINY = 1e-30  # no draw is zero, whose logarithm is infinite
 
 
 def replace_samplers(functions: Functions) -> None:
     """Replaces the candidate samplers of a program."""
-    op_functions.replace_ops(functions, OPS, _sampler)
+    op_functions.replace_ops(functions, {"LogUniformCandidateSampler": _sampler, "UniformCandidateSampler": _sampler})
 
 
 def _sampler(node: Node) -> op_functions.Replacement:
@@ -51,14 +50,7 @@ def _sampler(node: Node) -> op_functions.Replacement:
             inner.attr[vocabulary.RESTARTING_ATTRIBUTE].b = any(seeds)
 
     return op_functions.Replacement(
-        {"true_classes": types_pb2.DT_INT64},
-        {
-            "sampled_candidates": types_pb2.DT_INT64,
-            "true_expected_count": types_pb2.DT_FLOAT,
-            "sampled_expected_count": types_pb2.DT_FLOAT,
-        },
-        lambda true_classes: drawing(true_classes, sampled, classes, probabilities),
-        seed,
+        lambda _, true_classes: drawing(true_classes, sampled, classes, probabilities), finish=seed
     )
 
 

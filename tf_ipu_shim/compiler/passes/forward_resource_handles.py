@@ -45,16 +45,13 @@ class _ForwardedHandles:
         def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
             if renamed.keys().isdisjoint(node.inputs):
                 return None
-            new_node = copy_node(
-                node.proto, [renamed.get(tensor_name, tensor_name) for tensor_name in node.proto.input]
-            )
-            # It still comes after what handed the variable back, which may have written to it.
+            new_node = copy_node(node.proto)
+            # It still comes after the op that returned the handle, which may have written to the variable.
             before = dict.fromkeys(producer_name(tensor_name) for tensor_name in node.inputs if tensor_name in renamed)
             new_node.input.extend(f"^{name}" for name in before if f"^{name}" not in new_node.input)
             return [new_node]
 
-        graph.rewrite(rule)
-        graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
+        graph.rewrite(rule, renamed=renamed)
 
     def _source(self, graph: FunctionGraph, tensor_name: str) -> str:
         """Returns the original tensor of a handle; other tensors are their own source."""

@@ -43,7 +43,7 @@ def _drop_in_graph(functions: Functions, graph: FunctionGraph) -> None:
             branches[node.name] = _with_results(functions, node, retained)
             renamed.update({tensor_names[old]: tensor_names[new] for new, old in enumerate(retained)})
     if branches:
-        _rewrite(graph, branches, renamed)
+        graph.rewrite(lambda node: [branches[node.name]] if node.name in branches else None, renamed=renamed)
 
 
 def _kept_results(graph: FunctionGraph, tensor_names: Sequence[str], used: set[str]) -> list[int]:
@@ -53,20 +53,6 @@ def _kept_results(graph: FunctionGraph, tensor_names: Sequence[str], used: set[s
         for index, tensor_name in enumerate(tensor_names)
         if tensor_name in used or graph.type_of(tensor_name) != op_types.RESOURCE
     ]
-
-
-def _rewrite(graph: FunctionGraph, branches: dict[str, node_def_pb2.NodeDef], renamed: dict[str, str]) -> None:
-    """Replaces branches and renames their results in consumers."""
-
-    def rule(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
-        if node.name not in branches and renamed.keys().isdisjoint(node.inputs):
-            return None
-        new_node = copy_node(branches.get(node.name, node.proto))
-        new_node.input[:] = [renamed.get(tensor_name, tensor_name) for tensor_name in new_node.input]
-        return [new_node]
-
-    graph.rewrite(rule)
-    graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
 
 
 def _with_results(functions: Functions, node: Node, retained: Sequence[int]) -> node_def_pb2.NodeDef:

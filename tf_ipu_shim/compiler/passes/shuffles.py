@@ -12,25 +12,21 @@ from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops, nn_ops, random_ops
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
-OPS = frozenset({"RandomShuffle"})
-
 
 def replace_shuffles(functions: Functions) -> None:
     """Replaces the shuffles of a program."""
-    op_functions.replace_ops(functions, OPS, _shuffle)
+    op_functions.replace_ops(functions, {"RandomShuffle": _shuffle})
 
 
 def _shuffle(node: Node) -> op_functions.Replacement:
     """Returns the replacement of a shuffle."""
-    attributes = node.proto.attr
-    seeds = attributes["seed"].i, attributes["seed2"].i
+    seeds = node.proto.attr["seed"].i, node.proto.attr["seed2"].i
 
     def seed(inner: node_def_pb2.NodeDef) -> None:
         if "seed2" in inner.attr:
             inner.attr["seed"].i, inner.attr["seed2"].i = seeds
 
-    kind = {"output": attributes["T"].type}
-    return op_functions.Replacement({"value": attributes["T"].type}, kind, lambda value: [_shuffled(value)], seed)
+    return op_functions.Replacement(lambda _, value: [_shuffled(value)], finish=seed)
 
 
 def _shuffled(value: Any) -> Any:

@@ -17,7 +17,7 @@ from tf_ipu_shim import errors
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
-from tf_ipu_shim.compiler.ir.node_defs import control_inputs, copy_node
+from tf_ipu_shim.compiler.ir.node_defs import control_inputs
 from tf_ipu_shim.compiler.passes import unused_handles
 from tf_ipu_shim.machine.environment.flags import PoplarFlags
 from tf_ipu_shim.tf_private.graphs import graph_to_function_def, ops
@@ -25,7 +25,7 @@ from tf_ipu_shim.tf_private.operations import array_ops, gen_stateless_random_op
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 from tf_ipu_shim.tf_private.tensors import constant_op, tensor_shape
 
-# As figures: NumPy's `finfo` warns in a thread of TensorFlow's, where subnormal numbers are zero.
+# As literals: NumPy's `finfo` warns in TensorFlow's threads, where subnormal numbers are zero.
 _MAXIMUM = {
     dtypes.float16: 65504.0,
     dtypes.bfloat16: (2 - 2**-7) * 2.0**127,
@@ -55,7 +55,7 @@ def _random(initializer: str, kind: dtypes.DType, shape: Any, seed: Sequence[int
             return math_ops.cast(array_ops.fill(shape, constant_op.constant(1)), kind)
         return math_ops.cast(gen_stateless_random_ops.stateless_random_normal(shape, seed), kind)
     if kind.is_floating:
-        # The range itself has no number of its dtype: half of it on each side of 0.
+        # The width of the range overflows its dtype: the draw is scaled from [-1, 1].
         drawn = gen_stateless_random_ops.stateless_random_uniform(shape, seed) * 2 - 1
         return math_ops.cast(drawn, kind) * constant_op.constant(_MAXIMUM[kind], kind)
     full = gen_stateless_random_ops.stateless_random_uniform_full_int(
@@ -69,11 +69,11 @@ def use_synthetic_data(functions: Functions, flags: PoplarFlags) -> None:
 
     Source: docs/reference/facts.md, section "TF_POPLAR_FLAGS".
     """
-    meant = frozenset(op for op, category in _CATEGORIES.items() if flags.is_synthetic(category))
-    for name in functions.reached() if meant else ():
-        if not functions[name].ops.isdisjoint(meant):
-            _change(functions, functions[name], meant, flags.synthetic_data_initializer)
-    if not meant.isdisjoint(vocabulary.INFEEDS):
+    replaced = frozenset(op for op, category in _CATEGORIES.items() if flags.is_synthetic(category))
+    for name in functions.reached() if replaced else ():
+        if not functions[name].ops.isdisjoint(replaced):
+            _replace_transfers(functions, functions[name], replaced, flags.synthetic_data_initializer)
+    if not replaced.isdisjoint(vocabulary.INFEEDS):
         unused_handles.replace_unused_handles(functions)
 
 
@@ -84,26 +84,22 @@ _CATEGORIES = {
 }
 
 
-def _change(functions: Functions, graph: FunctionGraph, meant: frozenset[str], initializer: str) -> None:
-    renamed: dict[str, str] = {}
+def _replace_transfers(functions: Functions, graph: FunctionGraph, replaced: frozenset[str], initializer: str) -> None:
+    renamed = {
+        tensor_name: f"{node.name}:output:{index}"
+        for node in graph.nodes
+        if node.op in replaced
+        for index, tensor_name in enumerate(op_types.output_names(node.proto))
+    }
 
     def replace(node: Node) -> Sequence[node_def_pb2.NodeDef] | None:
-        if node.op == vocabulary.OUTFEED_ENQUEUE and node.op in meant:
-            return [_no_op(node)]
-        if node.op in meant:
-            outputs = op_types.output_types(node.proto).items()
-            tensor_names = [f"{node.name}:{name}:{index}" for name, types in outputs for index in range(len(types))]
-            renamed.update(
-                (tensor_name, f"{node.name}:output:{index}") for index, tensor_name in enumerate(tensor_names)
-            )
-            return [_call(functions, node.name, initializer, *_contents(node))]
-        if renamed.keys().isdisjoint(node.inputs):
+        if node.op not in replaced:
             return None
-        copy = copy_node(node.proto, [renamed.get(tensor_name, tensor_name) for tensor_name in node.proto.input])
-        return [copy]
+        if node.op == vocabulary.OUTFEED_ENQUEUE:
+            return [_no_op(node)]
+        return [_call(functions, node.name, initializer, *_types_and_shapes(node))]
 
-    graph.rewrite(replace)
-    graph.results = [result._replace(tensor=renamed.get(result.tensor, result.tensor)) for result in graph.results]
+    graph.rewrite(replace, renamed=renamed)
     graph.drop_unused(vocabulary.ITERATOR)
 
 
@@ -126,17 +122,17 @@ def _call(
             for index, (kind, shape) in enumerate(zip(element_types, shapes))
         ]
         definition = graph_to_function_def.graph_to_function_def(graph, graph.get_operations(), [], tensors)
-    definition.signature.name = functions.fresh_name("made_up")
-    making = FunctionGraph.parse(definition)
-    functions.add(making)
+    definition.signature.name = functions.fresh_name("synthetic_data")
+    function = FunctionGraph.parse(definition)
+    functions.add(function)
     call = node_def_pb2.NodeDef(name=name, op="PartitionedCall")
-    call.attr["f"].func.name = making.name
+    call.attr["f"].func.name = function.name
     call.attr["Tin"].list.SetInParent()
     call.attr["Tout"].list.type.extend(kind.as_datatype_enum for kind in element_types)
     return call
 
 
-def _contents(node: Node) -> tuple[list[dtypes.DType], list[tensor_shape.TensorShape]]:
+def _types_and_shapes(node: Node) -> tuple[list[dtypes.DType], list[tensor_shape.TensorShape]]:
     """Returns the dtypes and shapes that an op transfers."""
     if node.op == vocabulary.RANDOM_SEED:
         return [dtypes.int32], [tensor_shape.TensorShape([2])]

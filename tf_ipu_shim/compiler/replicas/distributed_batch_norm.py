@@ -8,7 +8,6 @@ replace them, with sums over the group.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from tensorflow.compat.v2 import dtypes
@@ -19,19 +18,18 @@ from tf_ipu_shim.compiler.ir import op_functions
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops
-from tf_ipu_shim.tf_private.protos import types_pb2
 
 OPTION = "norms.experimental.distributed_batch_norm_replica_group_size"
-_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-_GRADIENTS = frozenset({"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"})
-_FLOAT = types_pb2.DT_FLOAT
+_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+_GRADIENTS = ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 
 
 def share_statistics(functions: Functions, replicas: int, group_size: int) -> None:
     """Makes replicas share the statistics of the batch normalisations that they train."""
     if replicas < 2 or group_size < 2:
         return
-    op_functions.replace_ops(functions, _NORMS | _GRADIENTS, functools.partial(_in_groups, replicas, group_size))
+    rule = functools.partial(_in_groups, replicas, group_size)
+    op_functions.replace_ops(functions, dict.fromkeys((*_NORMS, *_GRADIENTS), rule))
 
 
 def _in_groups(replicas: int, size: int, node: Node) -> op_functions.Replacement | None:
@@ -47,25 +45,11 @@ def _in_groups(replicas: int, size: int, node: Node) -> op_functions.Replacement
             " Choose a divisor of the number of replicas.",
         )
     layout = attributes["data_format"].s.decode() or "NHWC"
-    kind, epsilon = attributes["T"].type, attributes["epsilon"].f
-    build: Callable[..., list[Any]]
+    epsilon = attributes["epsilon"].f
     if node.op in _GRADIENTS:
-        build = functools.partial(_gradients, _Group(size, layout), epsilon)
-        inputs = {
-            "y_backprop": kind, "x": kind, "scale": _FLOAT, "reserve_space_1": _FLOAT, "reserve_space_2": _FLOAT,
-        }  # fmt: skip
-        outputs = {"x_backprop": kind, "scale_backprop": _FLOAT, "offset_backprop": _FLOAT}
-    else:
-        factor = attributes["exponential_avg_factor"].f if "exponential_avg_factor" in attributes else 1.0
-        build = functools.partial(_normalised, _Group(size, layout), epsilon, factor)
-        inputs = {"x": kind, "scale": _FLOAT, "offset": _FLOAT, "mean": _FLOAT, "variance": _FLOAT}
-        outputs = {
-            "y": kind, "batch_mean": _FLOAT, "batch_variance": _FLOAT, "reserve_space_1": _FLOAT,
-            "reserve_space_2": _FLOAT, "reserve_space_3": _FLOAT,
-        }  # fmt: skip
-        if node.op != "FusedBatchNormV3":
-            del outputs["reserve_space_3"]
-    return op_functions.Replacement(inputs, outputs, build)
+        return op_functions.Replacement(functools.partial(_gradients, _Group(size, layout), epsilon), num_inputs=5)
+    factor = attributes["exponential_avg_factor"].f if "exponential_avg_factor" in attributes else 1.0
+    return op_functions.Replacement(functools.partial(_normalised, _Group(size, layout), epsilon, factor))
 
 
 class _Group:
@@ -103,7 +87,7 @@ class _Group:
 
 
 def _normalised(
-    group: _Group, epsilon: float, factor: float, x: Any, scale: Any, offset: Any, mean: Any, variance: Any
+    group: _Group, epsilon: float, factor: float, _: Any, x: Any, scale: Any, offset: Any, mean: Any, variance: Any
 ) -> list[Any]:
     values = math_ops.cast(x, dtypes.float32)
     centre = group.mean(values)
@@ -120,7 +104,9 @@ def _normalised(
     return [math_ops.cast(y, x.dtype), *retained, *reserved]
 
 
-def _gradients(group: _Group, epsilon: float, dy: Any, x: Any, scale: Any, mean: Any, variance: Any) -> list[Any]:
+def _gradients(
+    group: _Group, epsilon: float, _: Any, dy: Any, x: Any, scale: Any, mean: Any, variance: Any
+) -> list[Any]:
     """Computes the gradients; scale's and offset's are this replica's, and an optimizer reduces them."""
     slopes, values = (math_ops.cast(tensor, dtypes.float32) for tensor in (dy, x))
     inverse = math_ops.rsqrt(variance + epsilon)

@@ -23,7 +23,7 @@ _FLOATS = frozenset({types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE, *_NARROW})
 
 def replace_resize_gradients(functions: Functions) -> None:
     """Replaces such gradients; gradients of integers stay and are refused later."""
-    op_functions.replace_ops(functions, frozenset({"ResizeNearestNeighborGrad"}), _gradient)
+    op_functions.replace_ops(functions, {"ResizeNearestNeighborGrad": _gradient})
 
 
 def _gradient(node: Node) -> op_functions.Replacement | None:
@@ -32,7 +32,7 @@ def _gradient(node: Node) -> op_functions.Replacement | None:
         return None
     align_corners, half_pixels = attributes["align_corners"].b, attributes["half_pixel_centers"].b
 
-    def build(gradient: Any, size: Any) -> list[Any]:
+    def build(_: Any, gradient: Any, size: Any) -> list[Any]:
         wide = math_ops.cast(gradient, dtypes.float32) if kind in _NARROW else gradient
         shape = array_ops.shape(gradient)
         columns, rows = (
@@ -44,8 +44,7 @@ def _gradient(node: Node) -> op_functions.Replacement | None:
         summed = special_math_ops.einsum("bhxc,hy->byxc", summed, rows)
         return [math_ops.cast(summed, kind)]
 
-    inputs = {"grads": kind, "size": types_pb2.DT_INT32}
-    return op_functions.Replacement(inputs, {"output": kind}, build, has_kernel=True)
+    return op_functions.Replacement(build, has_kernel=True)
 
 
 def _source_pixels(output_size: Any, input_size: Any, align_corners: bool, half_pixels: bool) -> Any:
