@@ -18,7 +18,7 @@ from tf_ipu_shim.compiler.kernels.execution_mode import (
     require_kernels,
     resolve_execution,
 )
-from tf_ipu_shim.compiler.kernels.kernels import to_kernels
+from tf_ipu_shim.compiler.kernels.kernels import KernelOptions, to_kernels
 from tf_ipu_shim.compiler.lower import lower, prepare_for_xla
 from tf_ipu_shim.compiler.lowering_state import LoweringOptions, XlaState
 from tf_ipu_shim.compiler.replicas.replicas import Share
@@ -158,7 +158,7 @@ class _Lowering:
                 plan, work, details = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_variant
                 )
-            uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.without_form))
+            uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.unconverted))
             execution = choose(work) if self._asked.mode == AUTO else self._asked
             if work.dynamic:
                 execution = require_kernels(execution, f"{work.dynamic}, which {_DYNAMIC}")
@@ -169,13 +169,13 @@ class _Lowering:
             launches, runs, execution = self._resolve_mode(program, kernels_program, execution, unknown)
             return _Plan(plan, work, details, launches, runs, execution)
 
-    def _unexplained_errors(self, without_form: Mapping[str, str]) -> Mapping[str, str]:
+    def _unexplained_errors(self, unconverted: Mapping[str, str]) -> Mapping[str, str]:
         """Returns XLA's errors, except about ops that always run in mode `kernels`."""
         if not self._is_required:
-            return without_form
+            return unconverted
         return {
             name: message
-            for name, message in without_form.items()
+            for name, message in unconverted.items()
             if not kernels_only.explains_error(self._request, message)
         }
 
@@ -261,10 +261,12 @@ class _Lowering:
             self._call,
             launches,
             self._run_request.library,
-            self._diagnostics.describe,
-            refuses=self._asked.mode == KERNELS and not self._asked.is_required,
-            on_one_thread=on_one_thread,
-            describes_all=self._asked.is_checked,
+            KernelOptions(
+                self._diagnostics.describe,
+                describes_all=self._asked.is_checked,
+                refuses=self._asked.mode == KERNELS and not self._asked.is_required,
+                on_one_thread=on_one_thread,
+            ),
         )
 
     def _resolve_mode(

@@ -60,11 +60,11 @@ _launched: collections.OrderedDict[str, _LaunchOrigin] = collections.OrderedDict
 _lock = threading.Lock()
 
 
-def refuse(diagnostics: Diagnostics, program: LoweredProgram, without_form: Mapping[str, str]) -> None:
+def refuse(diagnostics: Diagnostics, program: LoweredProgram, unconverted: Mapping[str, str]) -> None:
     """Refuses a program with a part that XLA cannot compile for any values."""
     _refuse_random_shapes(diagnostics, program)
-    for cluster in [*program.clusters, *program.planned_clusters] if without_form else ():
-        message = without_form.get(cluster.function)
+    for cluster in [*program.clusters, *program.planned_clusters] if unconverted else ():
+        message = unconverted.get(cluster.function)
         if message is None or cluster.constants or _MAY_COMPILE_LATER.search(message) or _has_shapes(program, cluster):
             continue
         raise errors_impl.InvalidArgumentError(

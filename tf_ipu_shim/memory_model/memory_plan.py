@@ -59,13 +59,13 @@ class PlanDetails(NamedTuple):
         blocks: the program of each IPU of the first replica.
         line_of: returns the user's line for an op.
         tensors: the tensors that the program makes, if compute sets have names.
-        without_form: XLA's errors for the XLA programs that it did not convert.
+        unconverted: XLA's errors for the XLA programs that it did not convert.
     """
 
     blocks: Mapping[int, Block]
     line_of: Callable[[str], str | None]
     tensors: Sequence[MappedTensor] = ()
-    without_form: Mapping[str, str] = MappingProxyType({})
+    unconverted: Mapping[str, str] = MappingProxyType({})
 
 
 def enabled() -> bool:
@@ -109,7 +109,7 @@ def plan_memory(
         planned = _plan_of(request, program, device, analyzer, line_of)
         planned = dataclasses.replace(planned, coarse=_coarse(analyzer, user_line))
         tensors = analyzer.tensors.rows if analyzer.tensors is not None else ()
-        return planned, analyzer.work, PlanDetails(analyzer.blocks, line_of, tensors, analyzer.without_form)
+        return planned, analyzer.work, PlanDetails(analyzer.blocks, line_of, tensors, analyzer.unconverted)
 
     try:
         planned, work, details = plan(MemoryAnalyzer.run)

@@ -66,7 +66,7 @@ def _without_xla(op: str) -> Execution:
 
 
 def resolve_execution(
-    execution: Execution, program: LoweredProgram, without_form: Mapping[str, str], is_required: bool
+    execution: Execution, program: LoweredProgram, unconverted: Mapping[str, str], is_required: bool
 ) -> Execution:
     """Resolves the mode `kernels` for a program, which may fall back to XLA.
 
@@ -74,13 +74,13 @@ def resolve_execution(
     it. Otherwise XLA runs it, and refuses it in its own words if necessary.
 
     Args:
-        program: its form in mode `kernels`.
-        without_form: XLA's errors for the parts of it that have no HLO.
+        program: the program in mode `kernels`.
+        unconverted: XLA's errors for the parts that it did not convert to HLO.
         is_required: whether XLA would compute other results, so that it runs only the ops without a kernel.
     """
     reason, missing = "", ", ".join(ops_without_kernel(program))
-    if without_form and not is_required:
-        reason = f"XLA has no HLO of the program before it runs: {next(iter(without_form.values()))}"
+    if unconverted and not is_required:
+        reason = f"XLA has no HLO of the program before it runs: {next(iter(unconverted.values()))}"
     elif missing:
         reason = f"TensorFlow has no kernel for {missing}"
     if not reason:

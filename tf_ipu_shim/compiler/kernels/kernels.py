@@ -47,15 +47,29 @@ _IRRELEVANT_ATTRIBUTES = ("_Xla", "_xla", "api_implements", "api_preferred_devic
 _serial = itertools.count()
 
 
+@dataclasses.dataclass(frozen=True)
+class KernelOptions:
+    """How ops run in mode `kernels`.
+
+    Args:
+        describe: returns an op's description, for its errors.
+        describes_all: whether each op gets its description; else only assertions do.
+        refuses: whether ops refuse inputs out of range; else they compute what XLA does.
+        on_one_thread: whether to use TensorFlow's single-threaded executor if it can run the program.
+    """
+
+    describe: Describe
+    describes_all: bool = True
+    refuses: bool = True
+    on_one_thread: bool = False
+
+
 def to_kernels(
     plugin: Library,
     call: Call,
     program: LoweredProgram,
     library: Mapping[str, function_pb2.FunctionDef],
-    describe: Describe | None = None,
-    refuses: bool = True,
-    on_one_thread: bool = False,
-    describes_all: bool = True,
+    options: KernelOptions,
 ) -> LoweredProgram:
     """Returns the program with its XLA launches replaced by calls of functions that run op by op.
 
@@ -63,17 +77,17 @@ def to_kernels(
     """
     programs = set(program.programs)
     functions = {function.signature.name: function for function in program.functions}
-    copies = _FunctionCopies(plugin, call, {**library, **functions}, program, describe, refuses, describes_all)
-    # What XLA programs and ops of the host call stays as it is: TensorFlow knows it since the lowering asked about it.
+    copies = _FunctionCopies(plugin, call, {**library, **functions}, program, options)
+    # TensorFlow has had the functions that XLA programs and host ops call since the lowering: they stay.
     called = [functions[name] for name in program.traced if name in functions]
-    unlike = programs.union(program.traced)
-    emitted = [copies.with_calls(function) for name, function in functions.items() if name not in unlike]
+    unchanged = programs.union(program.traced)
+    emitted = [copies.with_calls(function) for name, function in functions.items() if name not in unchanged]
     node = copy_node(program.node)
     is_launch = node.op == vocabulary.LAUNCH
     if is_launch:
         copies.replace_by_call(node)
     run = _inline_all([*emitted, *copies.made.values(), *copies.launches.functions], node)
-    if is_launch and on_one_thread and _can_run_on_one_thread(run):
+    if is_launch and options.on_one_thread and _can_run_on_one_thread(run):
         node.attr["executor_type"].s = b"SINGLE_THREADED_EXECUTOR"  # checked on 2.15.1 and 2.21.0
     _disable_rewriting([node, *(inside for function in run for inside in function.node_def)])
     return dataclasses.replace(program, node=node, functions=[*called, *run], clusters=copies.launches.clusters)
@@ -119,9 +133,7 @@ class _FunctionCopies:
         call: Call,
         library: Mapping[str, function_pb2.FunctionDef],
         program: LoweredProgram,
-        describe: Describe | None,
-        refuses: bool,
-        describes_all: bool,
+        options: KernelOptions,
     ) -> None:
         self._plugin, self._library = plugin, library
         self._traced = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
@@ -129,9 +141,7 @@ class _FunctionCopies:
         self._is_replicated = any(
             node.op == vocabulary.REPLICA_CALL for function in program.functions for node in function.node_def
         )
-        self._describe = describe
-        self._refuses = refuses
-        self._describes_all = describes_all
+        self._options = options
         self._asserting = asserting_functions(library)
         drawing = (
             name
@@ -170,7 +180,7 @@ class _FunctionCopies:
         calls.make_call(node, types, results, name)
 
     def copy_of(self, name: str, chip: Chip, constants: frozenset[int] = frozenset()) -> str:
-        """Returns the name of a function\'s copy for an IPU and for constant arguments, made on demand."""
+        """Returns the name of a function's copy for an IPU and for constant arguments, made on demand."""
         key = (name, chip, constants)
         if key not in self._names:
             # Named before it is made: a function may call itself.
@@ -189,11 +199,11 @@ class _FunctionCopies:
         self, function: function_pb2.FunctionDef, name: str, chip: Chip, constants: frozenset[int]
     ) -> function_pb2.FunctionDef:
         function = eliminate_dead_code(function)
-        by_compiler = FoldedOps(function, constants) if function.signature.name in self._random else None
+        folded = FoldedOps(function, constants) if function.signature.name in self._random else None
         scope = self._traced.get(function.signature.name, function.signature.name)
         copy = self._with_kernel_ops(function)
-        if by_compiler is not None:
-            narrow_seeds(copy, by_compiler.names)
+        if folded is not None:
+            narrow_seeds(copy, folded.names)
         _return_after_accesses(copy)
         copy.signature.name = name
         parts = {**fuse_biases(copy), **use_one_dnn_pooling(copy)}
@@ -203,15 +213,14 @@ class _FunctionCopies:
                 del node.attr[attribute]
             node.device = self._device
             node.attr[vocabulary.CHIP_ATTRIBUTE].i = chip
-            if self._describe is not None and (self._describes_all or node.op == ASSERT):
-                node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = self._describe(
-                    scope, parts.get(node.name, node)
-                ).encode()
-            self._redirect(node, chip, by_compiler)
+            if self._options.describes_all or node.op == ASSERT:
+                description = self._options.describe(scope, parts.get(node.name, node))
+                node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = description.encode()
+            self._redirect(node, chip, folded)
         launched = _without_kernel(self._plugin, copy.node_def)
-        if by_compiler is not None:
+        if folded is not None:
             drawing = {node.name for node in copy.node_def if node.op in LAUNCHED}
-            launched.update(drawing - by_compiler.names)
+            launched.update(drawing - folded.names)
         self.launches.replace(copy, launched, scope)
         return copy
 
@@ -224,17 +233,17 @@ class _FunctionCopies:
         for node in copy.node_def:
             present = set(node.input)
             node.input.extend(tensor_name for tensor_name in orders.get(node.name, ()) if tensor_name not in present)
-        if not self._refuses:
+        if not self._options.refuses:
             _clamp_inputs(copy)
         for node in copy.node_def:
             op_functions.restore_op(node)
         return copy
 
-    def _redirect(self, node: node_def_pb2.NodeDef, chip: Chip, by_compiler: FoldedOps | None) -> None:
+    def _redirect(self, node: node_def_pb2.NodeDef, chip: Chip, folded: FoldedOps | None) -> None:
         for _, function in op_types.function_values(node):
             constant_arguments: frozenset[int] = frozenset()
-            if by_compiler is not None and function.name in self._random:
-                constant_arguments = by_compiler.constant_arguments(node.name, self._library)
+            if folded is not None and function.name in self._random:
+                constant_arguments = folded.constant_arguments(node.name, self._library)
             function.name = self.copy_of(function.name, chip, constant_arguments)
         if node.op in vocabulary.LOOPS | vocabulary.BRANCHES:
             # As ops of the graph around them, loops and branches need no function call in each iteration.

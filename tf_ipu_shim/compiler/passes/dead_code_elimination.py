@@ -7,14 +7,14 @@ kernels would run them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Result
-from tf_ipu_shim.compiler.ir.node_defs import awaited_nodes, copy_function, data_inputs
+from tf_ipu_shim.compiler.ir.node_defs import awaited_nodes, copy_function, copy_node, data_inputs
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
-# It costs nothing and has many wait for many by few edges.
+# It costs nothing, and joins many control edges into few.
 _JOIN = "NoOp"
 
 
@@ -27,18 +27,18 @@ def eliminate_dead_code(function: function_pb2.FunctionDef) -> function_pb2.Func
     live = _live_nodes(graph)
     if len(live) == len(function.node_def):
         return function
-    instead: dict[str, dict[str, None]] = {}
-    for node in graph.nodes:  # what they wait for comes first
+    live_sources: dict[str, dict[str, None]] = {}  # for each node the live nodes to wait for in its place, in order
+    for node in graph.nodes:
         if node.name in live:
-            instead[node.name] = {node.name: None}
+            live_sources[node.name] = {node.name: None}
         else:
             before = node.predecessors()
-            instead[node.name] = {name: None for predecessor in before for name in instead[predecessor.name]}
+            live_sources[node.name] = {name: None for predecessor in before for name in live_sources[predecessor.name]}
     function_copy = copy_function(function)
     del function_copy.node_def[:]
     for proto in function.node_def:
         if proto.name in live:
-            _make_join(function_copy.node_def.add(), proto, instead)
+            function_copy.node_def.append(_with_live_controls(proto, live_sources))
     remaining = [name for name in function.signature.control_output if function.control_ret[name] in live]
     function_copy.signature.control_output[:] = remaining
     function_copy.control_ret.clear()
@@ -75,14 +75,7 @@ def _live_nodes(graph: FunctionGraph) -> set[str]:
     return live
 
 
-def _make_join(
-    new_node: node_def_pb2.NodeDef, proto: node_def_pb2.NodeDef, instead: dict[str, dict[str, None]]
-) -> None:
-    """Turns an op into a NoOp that waits for its live predecessors."""
-    new_node.CopyFrom(proto)
-    controls = _ordered(name for waits in awaited_nodes(proto) for name in instead[waits])
-    new_node.input[:] = [*data_inputs(proto), *(f"^{name}" for name in controls)]
-
-
-def _ordered(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
+def _with_live_controls(proto: node_def_pb2.NodeDef, live_sources: Mapping[str, Iterable[str]]) -> node_def_pb2.NodeDef:
+    """Returns a copy of an op that waits for live ops only."""
+    controls = dict.fromkeys(name for awaited in awaited_nodes(proto) for name in live_sources[awaited])
+    return copy_node(proto, [*data_inputs(proto), *(f"^{name}" for name in controls)])

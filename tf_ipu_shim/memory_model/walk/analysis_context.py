@@ -60,7 +60,7 @@ class AnalysisContext:
         remote: bytes in remote memory, by IPU and category.
         exchanges: bytes that a run copies, by (source, destination).
         coarse: XLA programs that were looked at op by op instead of in HLO, with the reason.
-        without_form: XLA's errors for programs that it did not convert.
+        unconverted: XLA's errors for programs that it did not convert.
         counters: function and op of additions to loop counters that need no computation.
         scopes: for an op's name, the traced function that contains it.
         feeds: copies of elements of infeeds and outfeeds.
@@ -86,7 +86,7 @@ class AnalysisContext:
         self.remote: dict[int, dict[str, int]] = {}
         self.exchanges: dict[tuple[int, int], int] = {}
         self.coarse: dict[str, str] = {}
-        self.without_form: dict[str, str] = {}
+        self.unconverted: dict[str, str] = {}
         self.counters: set[tuple[str, str]] = set()
         self.scopes: dict[str, str] = {}
         self.work = ProgramWork()

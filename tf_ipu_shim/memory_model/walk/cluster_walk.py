@@ -8,6 +8,7 @@ names the program and the reason.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
@@ -27,8 +28,9 @@ from tf_ipu_shim.memory_model.hlo.surrogate_ops import remove_extra_conversions,
 from tf_ipu_shim.memory_model.shapes.batch_axes import Axis
 from tf_ipu_shim.memory_model.shapes.shape_inference import TensorSpec, reached_functions
 from tf_ipu_shim.memory_model.shapes.tensor_lists import infer
-from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensors, stage_computation
+from tf_ipu_shim.memory_model.variables.mapped_tensors import stage_computation
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines, stages_of
+from tf_ipu_shim.memory_model.walk.analysis_context import AnalysisContext
 from tf_ipu_shim.memory_model.walk.block_writer import VIEWS, BlockWriter, TensorState
 from tf_ipu_shim.memory_model.walk.hlo_walk import HloAnalyzer, HloEnvironment, Mapped
 from tf_ipu_shim.memory_model.walk.load_sinking import Load
@@ -60,7 +62,7 @@ def launch(analyzer: BlockWriter, function: str, ipu: int, inputs: Sequence[Tens
             module = _module(analyzer, definition, library, arguments)
     except compiler_ir.ConversionError as error:
         if error.text:
-            analyzer.context.without_form[function] = error.text
+            analyzer.context.unconverted[function] = error.text
         return _analyze_op_by_op(analyzer, function, ipu, inputs, str(error)[:_REASON_LENGTH])
     analyzer.context.work.launch(function, module, library)
     return _analyze_hlo(analyzer, ipu, module, definition, (analyzer.context.library[function], *called), fed)
@@ -135,43 +137,27 @@ def _analyze_hlo(
     begin = len(analyzer.blocks[ipu].steps)
     # XLA gives no parameter to a variable without a value.
     parameters = [value for value, state in zip(values, fed) if state.spec.type]
-    scopes, scope = analyzer.context.scopes, analyzer.context.scope_of(function)
-
-    def owner_of(name: str) -> str:
-        scopes.setdefault(name, scope)
-        return name
-
     if analyzer.context.storage.recomputes:
         analyzer.stage_ops.update(stage_ops(library))
-    names = analyzer.context.names
-    options = analyzer.context.options
-    classifier = None
-    if names is not None:
-        classifier = ComputationClassifier(module, library, names, options.planner_options, ipu)
-        classifier.count_by(analyzer.context.counters_in(function))
-    mapped = None if analyzer.context.tensors is None else _mapped(analyzer, analyzer.context.tensors, ipu, library)
-    block = analyzer.blocks[ipu]
-    mini_batch = analyzer.context.mini_batch_in(block)
-    axes = {value: state.spec.axis for value, state in zip(values, fed) if state.spec.axis is not None}
-    if mini_batch is not None:
-        mini_batch.axes.update(axes)
+    states = dict(zip(values, fed))
     environment = HloEnvironment(
-        owner_of=owner_of,
-        classifier=classifier,
+        owner_of=functools.partial(_record_scope, analyzer.context.scopes, analyzer.context.scope_of(function)),
+        classifier=_classifier(analyzer.context, module, function, library, ipu),
         key_of=analyzer.context.new_key,
-        mapped=mapped,
-        options=options,
-        mini_batch=mini_batch,
+        mapped=_mapped(analyzer, ipu, library),
+        options=analyzer.context.options,
+        mini_batch=analyzer.context.mini_batch_in(analyzer.blocks[ipu]),
         away=loads,
-        neighbours={value: state.neighbours for value, state in zip(values, fed) if state.neighbours is not None},
+        neighbours={value: state.neighbours for value, state in states.items() if state.neighbours is not None},
     )
-    reader = HloAnalyzer(module, block, environment)
+    axes = {} if environment.mini_batch is None else environment.mini_batch.axes
+    axes.update({value: state.spec.axis for value, state in states.items() if state.spec.axis is not None})
+    reader = HloAnalyzer(module, analyzer.blocks[ipu], environment)
     values_after, results = reader.analyze(parameters), reader.results()
-    analyzer.load(ipu, begin, _stored(loads, reader.written(parameters), dict(zip(values, fed))))
+    analyzer.load(ipu, begin, _stored(loads, reader.written(parameters), states))
     if kept_before:
         analyzer.block(ipu).run("end of the pipeline", kept_before, ())
     outputs = definition.signature.output_arg
-    axes_after = {} if mini_batch is None else mini_batch.axes
     if not len(values_after) == len(results) == len(outputs):
         raise errors.InternalError(
             None,
@@ -181,7 +167,7 @@ def _analyze_hlo(
         )
     return [
         _result_state(
-            _spec(output.type, result, axes_after.get(value_id)),
+            _spec(output.type, result, axes.get(value_id)),
             definition.ret[output.name],
             ipu,
             value_id,
@@ -199,9 +185,32 @@ def _stored(loads: Mapping[int, Load], written: Container[int], states: Mapping[
     }
 
 
-def _mapped(
-    analyzer: BlockWriter, tensors: MappedTensors, ipu: int, library: Sequence[function_pb2.FunctionDef]
-) -> Mapped:
+def _record_scope(scopes: dict[str, str], scope: str, name: str) -> str:
+    """Records the scope of an op; returns the op's name."""
+    scopes.setdefault(name, scope)
+    return name
+
+
+def _classifier(
+    context: AnalysisContext,
+    module: hlo_pb2.HloModuleProto,
+    function: str,
+    library: Sequence[function_pb2.FunctionDef],
+    ipu: int,
+) -> ComputationClassifier | None:
+    """Returns what describes a program's computations; None without cycle estimates."""
+    if context.names is None:
+        return None
+    classifier = ComputationClassifier(module, library, context.names, context.options.planner_options, ipu)
+    classifier.count_by(context.counters_in(function))
+    return classifier
+
+
+def _mapped(analyzer: BlockWriter, ipu: int, library: Sequence[function_pb2.FunctionDef]) -> Mapped | None:
+    """Returns what adds a program's tensors to the tensor map; None without one."""
+    tensors = analyzer.context.tensors
+    if tensors is None:
+        return None
     pipelines = [analyzer.pipeline] if analyzer.pipeline else [pipeline.name for pipeline in find_pipelines(library)]
     stages = stages_of(library) if pipelines else {}
 
