@@ -167,10 +167,6 @@ NOT_READ = {
     ("frontend.keras", "NetworkExtension._make_staged_model", "infeed"): _HELPER,
     ("frontend.keras", "SequentialExtension._make_staged_model", "infeed"): _HELPER,
     ("frontend.keras", "PollingThreadPredict.postprocess", "num_samples_processed"): _HELPER,
-    **{
-        ("frontend.keras", "pipelined_program.finish_predicting", name): "a prediction has no targets"
-        for name in ("x", "y", "weights")
-    },
     ("frontend.layers", "Dense._converted", "dtype"): "Keras asks initializers so; the bits have one type",
     ("frontend.layers", "Dense._converted", "kwargs"): "Keras asks initializers so; the bits have one type",
     ("frontend.layers", "PopnnRNN.call", "mask"): _REFUSED,

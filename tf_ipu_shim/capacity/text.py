@@ -70,46 +70,45 @@ def _smallest(programs: Sequence[CapturedProgram], estimate_on: Callable[[Captur
 
 def to_records(programs: Sequence[CapturedProgram], systems: Sequence[System]) -> dict[str, object]:
     """Returns the contents of `to_text` as records; sizes in bytes."""
-    program_records = []
-    for program in programs:
-        rows = []
-        for system in systems:
-            estimated = estimate(program, system.chip)
-            enough = system.num_ipus >= program.ipus
-            rows.append(
-                {
-                    "system": system.name,
-                    "chip": system.chip.name,
-                    "ipus": system.num_ipus,
-                    "fits": enough and estimated.fits,
-                    "verdict": estimated.verdict.value if enough else "too few IPUs",
-                    "headroom_bytes": estimated.headroom,
-                    "cycles": estimated.cycles,
-                    "cycles_per_step": estimated.cycles_per_step,
-                    "slot_cycles": estimated.slot_cycles,
-                    "cycles_factor": [1 / estimated.error_factor, estimated.error_factor],
-                    "regime": estimated.regime,
-                    "items_per_second": estimated.samples_per_second,
-                    "items_per_second_end_to_end": estimated.samples_per_second_end_to_end,
-                    "end_to_end_factor": [1 / estimated.error_factor_end_to_end, estimated.error_factor_end_to_end],
-                    "regime_end_to_end": estimated.regime_end_to_end,
-                    "launch_share": estimated.launch_share,
-                    "host_share": estimated.host_share,
-                    "by_ipu": [_ipu_record(ipu) for ipu in estimated.ipus],
-                }
-            )
-        program_records.append(
-            {
-                "program": program.name,
-                "ipus": program.ipus,
-                "replicas": program.replicas,
-                "steps": program.steps,
-                "systems": rows,
-            }
-        )
+    program_records = [
+        {
+            "program": program.name,
+            "ipus": program.ipus,
+            "replicas": program.replicas,
+            "steps": program.steps,
+            "systems": [_system_record(program, system) for system in systems],
+        }
+        for program in programs
+    ]
     ipus = max((program.ipus for program in programs), default=0)
     best = smallest(ipus, lambda chip: all(estimate(program, chip).fits for program in programs)) if programs else None
     return {"programs": program_records, "smallest_system": best and best.name}
+
+
+def _system_record(program: CapturedProgram, system: System) -> dict[str, object]:
+    """Returns the estimate of a program on a system."""
+    estimated = estimate(program, system.chip)
+    enough = system.num_ipus >= program.ipus
+    return {
+        "system": system.name,
+        "chip": system.chip.name,
+        "ipus": system.num_ipus,
+        "fits": enough and estimated.fits,
+        "verdict": estimated.verdict.value if enough else "too few IPUs",
+        "headroom_bytes": estimated.headroom,
+        "cycles": estimated.cycles,
+        "cycles_per_step": estimated.cycles_per_step,
+        "slot_cycles": estimated.slot_cycles,
+        "cycles_factor": [1 / estimated.error_factor, estimated.error_factor],
+        "regime": estimated.regime,
+        "items_per_second": estimated.samples_per_second,
+        "items_per_second_end_to_end": estimated.samples_per_second_end_to_end,
+        "end_to_end_factor": [1 / estimated.error_factor_end_to_end, estimated.error_factor_end_to_end],
+        "regime_end_to_end": estimated.regime_end_to_end,
+        "launch_share": estimated.launch_share,
+        "host_share": estimated.host_share,
+        "by_ipu": [_ipu_record(ipu) for ipu in estimated.ipus],
+    }
 
 
 def _ipu_record(ipu: IpuPlan) -> dict[str, object]:

@@ -16,7 +16,7 @@ from tf_ipu_shim.profiling import baseline, settings, writer
 if TYPE_CHECKING:
     from tf_ipu_shim.memory_reports import MemoryReport
 
-NOTHING = {
+WITHOUT_REPORT = {
     "memory": False,
     "memory_json": None,
     "memory_svg": None,
@@ -27,7 +27,7 @@ NOTHING = {
     "exact_bytes": False,
     "top": 5,
 }
-"""The options of a command that has none of these."""
+"""The values of the report's options for a command without them."""
 _FILES = {"--memory-json": "memory_json", "--memory-svg": "memory_svg", "--write-baseline": "write_baseline"}
 
 
@@ -77,15 +77,20 @@ def find_problem(options: argparse.Namespace) -> str | None:
             return f"--baseline: {error}"
     for option, name in _FILES.items():
         file = getattr(options, name)
-        if file is None:
-            continue
-        folder = os.path.dirname(file) or "."
-        if not os.path.isdir(folder):
-            return f"{option}: there is no directory {folder!r}"
-        if os.path.isdir(file):
-            return f"{option}: {file!r} is a directory"
-        if not os.access(file if os.path.exists(file) else folder, os.W_OK):
-            return f"{option}: {file!r} cannot be written"
+        if file is not None and (reason := _file_problem(file)):
+            return f"{option}: {reason}"
+    return None
+
+
+def _file_problem(file: str) -> str | None:
+    """Returns why a file cannot be written; None if it can."""
+    folder = os.path.dirname(file) or "."
+    if not os.path.isdir(folder):
+        return f"there is no directory {folder!r}"
+    if os.path.isdir(file):
+        return f"{file!r} is a directory"
+    if not os.access(file if os.path.exists(file) else folder, os.W_OK):
+        return f"{file!r} cannot be written"
     return None
 
 
@@ -174,7 +179,7 @@ def _print_growth(lines: Sequence[str], options: argparse.Namespace) -> None:
 
 
 def _entries(lines: Sequence[str]) -> list[str]:
-    """Lines with the indented ones behind each."""
+    """Joins each line with the indented ones that follow it."""
     entries: list[str] = []
     for line in lines:
         if line.startswith(" ") and entries:

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True, 
         _add_execution_arguments(parser)
         report.add_arguments(parser)
     else:
-        parser.set_defaults(execution=None, check_indices=False, **report.NOTHING)
+        parser.set_defaults(execution=None, check_indices=False, **report.WITHOUT_REPORT)
     log_filter.add_arguments(parser)
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")

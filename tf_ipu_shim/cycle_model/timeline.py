@@ -6,6 +6,7 @@ mini-batches of a pipeline, which follow each other in the program, are put into
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -85,49 +86,39 @@ class _Clock:
     ) -> tuple[list[Entry], dict[int, int], dict[int, float]]:
         """Runs blocks together; returns entries, end and busy time of each IPU.
 
-        Copies of feeds with the host are left to `aside`, if there is one.
+        Transfers, if given, make the copies of feeds with the host instead.
         """
-        orders = {ipu: order_of(block) for ipu, block in blocks.items()}
+        remaining = {ipu: collections.deque(order_of(block)) for ipu, block in blocks.items()}
         now = dict.fromkeys(blocks, start)
         busy = dict.fromkeys(blocks, 0.0)
-        at = dict.fromkeys(blocks, 0)
-        expected = _participants(blocks)
-        together = {ipu: CollectiveBatcher() for ipu in blocks}
+        participants = _participants(blocks)
+        batchers = {ipu: CollectiveBatcher() for ipu in blocks}
         entries: list[Entry] = []
-        waiting: dict[int, dict[int, int]] = {}  # key of a meeting: number of the step by IPU
+        waiting: dict[int, dict[int, int]] = {}  # by the key of a sync point the step of each IPU that has arrived
         ready = list(blocks)
         while ready:
             ipu = ready.pop()
-            block, order = blocks[ipu], orders[ipu]
-            while at[ipu] < len(order):
-                step_index = order[at[ipu]]
-                step = block.steps[step_index]
-                merges = together[ipu].merges(step)
-                if isinstance(step.work, SyncPoint):
-                    arrivals = waiting.setdefault(step.work.key, {})
-                    arrivals[ipu] = step_index
-                    if len(arrivals) < expected[step.work.key]:
-                        break
-                    del waiting[step.work.key]
-                    entries.append(self._sync(blocks, arrivals, step.work, now, busy))
-                    for other in arrivals:
-                        at[other] += 1
-                    ready.extend(other for other in arrivals if other != ipu)
+            while remaining[ipu]:
+                step_index = remaining[ipu].popleft()
+                step = blocks[ipu].steps[step_index]
+                merges = batchers[ipu].merges(step)
+                if not isinstance(step.work, SyncPoint):
+                    entry = self._single_ipu_step(ipu, blocks[ipu], step_index, now[ipu], transfers, merges)
+                    if entry is not None:
+                        entries.append(entry)
+                        end = entry.start + entry.cycles
+                        busy[ipu] += end - now[ipu]  # it waits only for its own copies
+                        now[ipu] = end
                     continue
-                entry = self._single_ipu_step(ipu, block, step_index, now[ipu], transfers, merges)
-                if entry is not None:
-                    entries.append(entry)
-                    end = entry.start + entry.cycles
-                    busy[ipu] += end - now[ipu]  # it waits only for its own copies
-                    now[ipu] = end
-                at[ipu] += 1
+                arrivals = waiting.setdefault(step.work.key, {})
+                arrivals[ipu] = step_index
+                if len(arrivals) < participants[step.work.key]:
+                    break
+                del waiting[step.work.key]
+                entries.append(self._sync(blocks, arrivals, step.work, now, busy))
+                ready.extend(other for other in arrivals if other != ipu)
         if waiting:
-            names = sorted(
-                blocks[ipu].steps[step_index].owner
-                for arrivals in waiting.values()
-                for ipu, step_index in arrivals.items()
-            )
-            raise SyncError(f"IPUs wait for each other at {', '.join(names)}.")
+            raise SyncError(f"IPUs wait for each other at {_owners(blocks, waiting)}.")
         entries.sort(key=lambda entry: (entry.start, entry.ipus))
         return entries, now, busy
 
@@ -344,6 +335,12 @@ def _participants(blocks: Mapping[int, Block]) -> dict[int, int]:
             if isinstance(step.work, SyncPoint):
                 counts[step.work.key] = counts.get(step.work.key, 0) + 1
     return counts
+
+
+def _owners(blocks: Mapping[int, Block], waiting: Mapping[int, Mapping[int, int]]) -> str:
+    """Returns the names of the steps at which IPUs wait."""
+    steps = [blocks[ipu].steps[index] for arrivals in waiting.values() for ipu, index in arrivals.items()]
+    return ", ".join(sorted(step.owner for step in steps))
 
 
 def _steps(blocks: Mapping[int, Block], arrivals: Mapping[int, int]) -> tuple[tuple[Block, int], ...]:

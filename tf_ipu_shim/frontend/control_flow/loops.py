@@ -144,7 +144,6 @@ def _build_loop(
     _check_arguments("body", body, len(values), infeed_queue)
     where = script_functions.describe_function(body)
     body, condition = autograph.convert_like_caller(body), autograph.convert_like_caller(condition)
-    types = [value.dtype for value in values]
     needed_only = use_while_v1 and functional_loops.has_dataflow_loops()
 
     def step(counter: Any, *current: Any) -> list[Any]:
@@ -153,12 +152,7 @@ def _build_loop(
         positional, keywords = element_arguments(infeed_queue._dequeue()) if infeed_queue is not None else ([], {})
         with set_counter(counter):
             tensors, operations = _sorted_outputs(body(*current, *positional, **keywords))
-        if [tensor.dtype for tensor in tensors] != types:
-            raise TypeError(
-                f"Mismatch between input types and output types of the loop: {where} takes {_dtype_names(types)} and "
-                f"returns {_dtype_names(tensor.dtype for tensor in tensors)}. Return every value of the loop with "
-                "the type of its input."
-            )
+        _check_types(where, values, tensors)
         _check_shapes(where, values, tensors)
         with ops.control_dependencies(operations):
             carried = [counter + 1, *(array_ops.identity(tensor) for tensor in tensors)]
@@ -180,6 +174,15 @@ def _build_loop(
     if not outputs:
         return control_flow_ops.group(results[0])
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _check_types(where: str, values: Sequence[Any], tensors: Sequence[Any]) -> None:
+    types, returned = ([tensor.dtype for tensor in side] for side in (values, tensors))
+    if returned != types:
+        raise TypeError(
+            f"Mismatch between input types and output types of the loop: {where} takes {_dtype_names(types)} and "
+            f"returns {_dtype_names(returned)}. Return every value of the loop with the type of its input."
+        )
 
 
 def _scalar_condition(answer: Any) -> Any:

@@ -17,21 +17,21 @@ _MIN_SCALE, _MAX_SCALE = -32, 31
 
 
 class Dense(_Dense):  # type: ignore[misc]
-    """A dense layer for 8-bit floats, whose kernel has such numbers, too, and is not trained.
+    """Multiplies 8-bit floats by a kernel of 8-bit floats, which is not trained.
 
-    For other inputs it is Keras' own layer.
+    For other inputs it is Keras' own dense layer.
 
     Args:
         units: size of the output.
         kernel_format: the format of the kernel's 8-bit floats.
-        kernel_scale: the scale of these floats: their values are the numbers times two to this power.
+        kernel_scale: the exponent of two that scales these floats.
         kernel_data_initializer: the initializer of the kernel's bits, uint8 `[inputs, units]`; when left out, the
-            kernel initializer's numbers are converted.
+            kernel initializer's values are converted.
         **kwargs: keyword arguments of `tf.keras.layers.Dense`.
 
     Raises:
         ValueError: a scale that does not fit; when built, if the last dimension of the inputs is unknown.
-        TypeError: when built for another type than floats; when called with numbers of a kind it was not built for.
+        TypeError: when built for another type than floats; when called with inputs of a kind it was not built for.
 
     Source: `ipu_tensorflow_addons.keras.layers.Dense`.
 

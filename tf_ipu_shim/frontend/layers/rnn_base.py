@@ -204,21 +204,8 @@ class PopnnRNN(IPULayer):
             )
         inputs = inputs if self.time_major else tf.transpose(inputs, [1, 0, 2])
         inputs = self._dropped(inputs, training)
-        if initial_state is not None:
-            states = tf.nest.flatten(initial_state)
-        elif self.stateful:
-            states = [tf.convert_to_tensor(state) for state in self.states]
-        else:
-            static_batch = inputs.shape.as_list()[1]
-            batch = tf.shape(inputs)[1] if static_batch is None else static_batch
-            states = [tf.zeros([batch, self.units], inputs.dtype)] * self._num_states
-        if len(states) != self._num_states:
-            raise ValueError(
-                f"initial_state of {type(self).__name__} must hold {self._num_states} tensors, got {len(states)}. Pass "
-                "one tensor for each state."
-            )
         kernel = tf.concat([self.kernel, self.recurrent_kernel], axis=0)
-        outputs, *last = self._run(inputs, [tf.cast(state, inputs.dtype) for state in states], kernel)
+        outputs, *last = self._run(inputs, self._first_states(inputs, initial_state), kernel)
         planner_options.check_options([outputs, *last], *self._planner_options())
         if self.stateful:
             # Layers of TensorFlow 1's graphs have them among `updates`, which a session runs.
@@ -233,6 +220,23 @@ class PopnnRNN(IPULayer):
         else:
             result = outputs[-1]
         return [result, *last] if self.return_state else result
+
+    def _first_states(self, inputs: Any, initial_state: Any) -> list[Any]:
+        """Returns the given states, a stateful layer's, or zeros, in the dtype of the inputs."""
+        if initial_state is not None:
+            states = tf.nest.flatten(initial_state)
+        elif self.stateful:
+            states = [tf.convert_to_tensor(state) for state in self.states]
+        else:
+            static_batch = inputs.shape.as_list()[1]
+            batch = tf.shape(inputs)[1] if static_batch is None else static_batch
+            states = [tf.zeros([batch, self.units], inputs.dtype)] * self._num_states
+        if len(states) != self._num_states:
+            raise ValueError(
+                f"initial_state of {type(self).__name__} must hold {self._num_states} tensors, got {len(states)}. Pass "
+                "one tensor for each state."
+            )
+        return [tf.cast(state, inputs.dtype) for state in states]
 
     @property
     def _planned(self) -> planner_options.RecurrentOptions:

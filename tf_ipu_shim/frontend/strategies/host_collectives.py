@@ -1,7 +1,7 @@
 """Differentiable TensorFlow ops for collectives between the processes of a job.
 
-In a graph an operation is two ops on the host: one begins it and waits for no one, the other waits for the others.
-The first op in one process may be the last in another.
+In a graph an operation is two ops on the host: one starts it without waiting, the other waits for all processes. So
+processes may start their operations in different orders.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ def broadcast(tensor: Any, root: int, name: str | None = None) -> Any:
     if not 0 <= root < current_job.size:
         raise ValueError(
             f"root_rank must be from 0 to {current_job.size - 1}, the ranks of this job, but {root} was given. Pass "
-            "a rank in "
-            "this range."
+            "a rank in this range."
         )
 
     @custom_gradient.custom_gradient
@@ -132,7 +131,7 @@ def _exchange(kind: str, tensors: Sequence[Any], name: str | None, root: int = 0
         return collectives.finish(key, int(call_id))
 
     with _host_placement():
-        # TensorFlow has what keeps state in a function follow each other, and so all of these beginnings.
+        # TensorFlow runs stateful ops of a function in order, so all starts are in order.
         started = script_ops.numpy_function(start, list(tensors), dtypes.int64)
         with _order_controls():
             results: list[Any] = to_list(
@@ -179,7 +178,7 @@ def _order_controls() -> Iterator[None]:
 
 
 def _host_placement() -> Any:
-    """In a program for the IPU its ops on the host are marked; a script may have done so already."""
+    """Places ops on the host; within an IPU program by a host scope, unless the script has entered one."""
     marked = vocabulary.OUTSIDE_COMPILATION_ATTRIBUTE in tf_graphs.attr_scope_map(ops.get_default_graph())
     if tracing.in_compilation() and not marked:
         return scopes.host_scope("host_collective")

@@ -65,7 +65,7 @@ def recommend(
         found += planned
         groups += group
     partitions = _PartitionAdvice(now, plan, context, line_of)
-    if partitions._lacks_parts:
+    if partitions.lacks_parts:
         found += partitions.as_pipeline(full)
     else:
         planned, group = partitions.plan(full, plan_with)
@@ -81,7 +81,7 @@ def _plan_or_none(plan_with: Callable[[Scenario], MemoryPlan], change: Scenario)
     try:
         return plan_with(change)
     except (errors.OpError, ConversionError, ShapeInferenceError):
-        return None  # the program cannot be so
+        return None  # the changed program cannot be compiled
 
 
 def _plan_changes(
@@ -114,9 +114,7 @@ def _plan_changes(
 
 def _changes(now: Scenario, plan: MemoryPlan, context: AnalysisContext) -> Iterator[list[Named]]:
     """Yields groups of changes that move no layers; one of a group, the first that fits, is named."""
-    training = [
-        find_pipeline for find_pipeline in find_pipelines(now.request.library.values()) if find_pipeline.training
-    ]
+    training = [pipeline for pipeline in find_pipelines(now.request.library.values()) if pipeline.training]
     yield from _tensor_changes(now, context)
     if any(pipeline.stages > 1 for pipeline in training):
         if not now.storage.recomputes:
@@ -231,7 +229,7 @@ class _PartitionAdvice:
         self._is_keras = now.request.is_keras
 
     @property
-    def _lacks_parts(self) -> bool:
+    def lacks_parts(self) -> bool:
         """Returns whether the script has no parts to move yet and no way to annotate ops: a Keras model on one IPU."""
         return self._is_keras and self._pipeline is None
 
@@ -313,7 +311,7 @@ class _PartitionAdvice:
         how = "ipu_shard" if part == "shard" else "model.set_pipeline_stage_assignment" if self._is_keras else "stages"
         if count == self._shards:
             ipus = f"other {part}s on the same {count} IPUs ({how})"
-        elif self._lacks_parts:
+        elif self.lacks_parts:
             ipus = f"about, with a pipeline of {count} stages, an IPU each{schedule} (auto_select_ipus, {how})"
         else:
             ipus = f"{count} IPUs to a replica instead of {self._shards} (auto_select_ipus, {how})"

@@ -21,14 +21,14 @@ _SURROGATES = {
     **dict.fromkeys(("Exp", "Log1p", "Relu", "Relu6", "Rsqrt", "Sigmoid", "Sqrt", "Tanh"), "Neg"),
     **dict.fromkeys(("Relu6Grad", "ReluGrad"), "Maximum"),
 }
-# A profile names what is computed: its tables know of the ops above, whatever HLO has in their place.
+# Profiles name computations by their op. They know the ops above, so these have surrogates only without a profile.
 _UNPROFILED_SURROGATES = dict.fromkeys(("Abs", "Ceil", "Cos", "Expm1", "Floor", "Sign"), "Neg")
 _BIAS_GRADIENT = "BiasAddGrad"
 _NORMALISATION, _NORMALISATION_GRADIENT = "FusedBatchNormV3", "FusedBatchNormGradV3"
 _OLDER = {_NORMALISATION: "FusedBatchNormV2", _NORMALISATION_GRADIENT: "FusedBatchNormGradV2"}
 _OLDER_NAMES = frozenset(_OLDER.values())
 _OLDER_FORMATS = frozenset({b"NHWC", b"NCHW"})
-_ONLY_NEWER = "reserve_space_3"  # what the newer form has besides: for cuDNN
+_ONLY_NEWER = "reserve_space_3"  # an extra output of the newer form, for cuDNN
 _FLOATS = frozenset({types_pb2.DT_FLOAT, types_pb2.DT_HALF, types_pb2.DT_DOUBLE, types_pb2.DT_BFLOAT16})
 
 
@@ -68,12 +68,13 @@ def remove_extra_conversions(module: hlo_pb2.HloModuleProto) -> None:
     """Removes conversions that only the surrogate form of an op has."""
     for computation in module.computations:
         converted = [instruction for instruction in computation.instructions if instruction.opcode == "convert"]
-        of_older = [conversion for conversion in converted if conversion.metadata.op_type in _OLDER_NAMES]
-        if of_older:
-            _remove_unused(computation, of_older)
+        extra = [conversion for conversion in converted if conversion.metadata.op_type in _OLDER_NAMES]
+        if extra:
+            _remove_same_type(computation, extra)
 
 
-def _remove_unused(computation: Any, conversions: Sequence[Any]) -> None:
+def _remove_same_type(computation: Any, conversions: Sequence[Any]) -> None:
+    """Removes conversions to the dtype that their operand has already."""
     types = {instruction.id: instruction.shape.element_type for instruction in computation.instructions}
     same: dict[int, int] = {}
     for conversion in conversions:  # each comes after its operand
@@ -113,7 +114,7 @@ def _use_older_op(node: node_def_pb2.NodeDef) -> None:
 
 def _has_surrogate(node: node_def_pb2.NodeDef, surrogates: Mapping[str, str]) -> bool:
     if node.op not in surrogates and node.op != _BIAS_GRADIENT:
-        return False  # before its attributes are looked at: reading one that a node has not would add it
+        return False  # before it reads an attribute: protobuf adds one that the node lacks
     if node.attr["T"].type not in _FLOATS:
         return False
     return node.op != _BIAS_GRADIENT or node.attr["data_format"].s == b"NHWC"
@@ -127,7 +128,7 @@ def _add_surrogate(function: function_pb2.FunctionDef, node: node_def_pb2.NodeDe
     new_node = function.node_def.add(name=node.name, op=_surrogate_of(node), input=node.input)
     new_node.attr["T"].type = node.attr["T"].type
     if node.op == _BIAS_GRADIENT:
-        # All axes but the last one; how many these are is known to XLA, not here.
+        # It sums over all axes but the last one. Only XLA knows how many there are.
         data = new_node.input[0]
         axes = f"{node.name}/axes"
         for part, value in (("zero", 0), ("one", 1)):

@@ -164,10 +164,10 @@ class FunctionAnalyzer(BlockWriter):
             body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote, name)
             test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
         results_by_ipu: dict[int, list[int]] = {}
-        carried = []
+        after_loop = []
         for index, (state, argument, result) in enumerate(zip(inputs, arguments, results)):
             if result is argument:
-                carried.append(state)
+                after_loop.append(state)
                 continue
             result_state = TensorState(state.spec._replace(literal=None), name=node.name, is_remote=index in remote)
             result_state.neighbours = result.neighbours
@@ -176,26 +176,28 @@ class FunctionAnalyzer(BlockWriter):
                     self.context.keep_remote(ipu, "accumulator", self.context.sizes.of(state.spec))
                     result_state.name = body.blocks[ipu].values[value_id].owner
                     continue
-                block, inner = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")), body.blocks[ipu]
-                value = Value(self.context.sizes.of(state.spec), node.name, "temporary")
+                value = self._loop_result(body.blocks[ipu], value_id, ipu, state, argument)._replace(owner=node.name)
                 if index in accumulators:
-                    value = value._replace(owner=inner.values[value_id].owner, kind="accumulator")
-                if ipu in argument.values:
-                    outer = self.value(ipu, state)
-                    if is_same(inner, value_id, argument.values[ipu]):
-                        value = value._replace(mode=Mode.VIEW, of=(outer,))
-                    else:
-                        value = value._replace(mode=Mode.IN_PLACE, of=(outer,))
-                        argument_names = inner.values[argument.values[ipu]]
-                        inner.values[argument.values[ipu]] = argument_names._replace(mode=Mode.CARRIED)
-                result_state.values[ipu] = block.add(value)
+                    value = value._replace(owner=body.blocks[ipu].values[value_id].owner, kind="accumulator")
+                result_state.values[ipu] = self.blocks.setdefault(ipu, Block(f"IPU {ipu}")).add(value)
                 results_by_ipu.setdefault(ipu, []).append(result_state.values[ipu])
-            carried.append(result_state)
+            after_loop.append(result_state)
         body.recompute(pipeline)
         ipus = sorted({*body.blocks, *results_by_ipu})
         waiting = self.begin_pipeline(pipeline, ipus, body.blocks) if pipeline is not None else {}
         self._run_inside(node.name, [test, body], results_by_ipu, True, waiting, self._iterations(pipeline, trips))
-        return carried
+        return after_loop
+
+    def _loop_result(self, body: Block, value_id: int, ipu: int, state: TensorState, argument: TensorState) -> Value:
+        """Returns a loop variable after the loop, which shares memory with its value before the loop."""
+        value = Value(self.context.sizes.of(state.spec), "", "temporary")
+        if ipu not in argument.values:
+            return value
+        first, argument_id = self.value(ipu, state), argument.values[ipu]
+        if is_same(body, value_id, argument_id):
+            return value._replace(mode=Mode.VIEW, of=(first,))
+        body.values[argument_id] = body.values[argument_id]._replace(mode=Mode.CARRIED)
+        return value._replace(mode=Mode.IN_PLACE, of=(first,))
 
     def _find_counters(
         self, node: node_def_pb2.NodeDef, trips: int | None, pipeline: PipelineDescription | None

@@ -25,24 +25,27 @@ class MemoryAnalyzer(AnalysisContext):
         self.place_variables()
         names = [argument.name for argument in self.library[self._request.function].signature.input_arg]
         node, analyzer = self._program.node, FunctionAnalyzer(self, self.blocks)
-        if self._program.replicas > 1:  # the others are the same
+        if self._program.replicas > 1:  # all replicas need the same memory
             results: Sequence[TensorState] = analyzer.function(self._program.first_replica, arguments)
         else:
             order = self._program.inputs
             results = analyzer.node(node, [arguments[i] for i in order], [names[i] for i in order])
         self._program.result_shapes = [result.spec.shape for result in results]
         self._return(analyzer, results)
+        self._copy_arguments(analyzer, arguments)
+        if self.options.post_order:
+            for block in self.blocks.values():
+                block.keep_order()
+
+    def _copy_arguments(self, analyzer: FunctionAnalyzer, arguments: Sequence[TensorState]) -> None:
+        """Adds the copy of a run's arguments to each IPU, before the program's first step."""
         for ipu, block in self.blocks.items():
-            # Feeds of a run are copied to the IPUs before the program starts.
             fed = tuple(state.values[ipu] for state in arguments if state.is_fed and ipu in state.values)
             if fed:
                 size = sum(block.values[value_id].bytes for value_id in fed)
-                block.steps.insert(
-                    0, Step(_FROM_HOST, (), fed, work=analyzer.copy_work("host", _FROM_HOST, HostSizes(size)))
-                )
+                work = analyzer.copy_work("host", _FROM_HOST, HostSizes(size))
+                block.steps.insert(0, Step(_FROM_HOST, (), fed, work=work))
                 block.segments = [1, *(border + 1 for border in block.segments)]
-            if self.options.post_order:
-                block.keep_order()
 
     def _return(self, analyzer: FunctionAnalyzer, results: Sequence[TensorState]) -> None:
         """Keeps results until the end, and copies them to the host if cycles are wanted."""

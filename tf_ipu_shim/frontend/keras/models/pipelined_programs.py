@@ -110,16 +110,12 @@ def pipelined_program(
     _check_accumulation_count(options, staged.stages, training, mini_batches)
     accumulated = bool(options.accumulate_outfeed) and mode != "predict"
 
-    def finish_training(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
-        loss = model_step.scale_loss(model.optimizer, model_step.compute_loss(model, x, y, predicted, weights))
-        return [loss, model_step.update_metrics(model, x, y, predicted, weights)]
-
-    def finish_testing(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
-        model_step.compute_loss(model, x, y, predicted, weights)
-        return [model_step.update_metrics(model, x, y, predicted, weights)]
-
-    def finish_predicting(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
-        return list(nest.flatten(predicted))
+    def finish(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:
+        if mode == "predict":
+            return list(nest.flatten(predicted))
+        loss = model_step.compute_loss(model, x, y, predicted, weights)
+        scaled = [model_step.scale_loss(model.optimizer, loss)] if training else []
+        return [*scaled, model_step.update_metrics(model, x, y, predicted, weights)]
 
     def optimizer_function(loss: Any, *_: Any) -> Any:
         return pipelining_ops.OptimizerFunctionOutput(
@@ -128,8 +124,6 @@ def pipelined_program(
             variables=list(model.trainable_variables),
             gradient_capture_context=backprop.GradientCaptureContext(),
         )
-
-    finish = {"fit": finish_training, "evaluate": finish_testing, "predict": finish_predicting}[mode]
 
     def program() -> None:
         keywords: dict[str, Any] = dict(options.pipelining_kwargs)

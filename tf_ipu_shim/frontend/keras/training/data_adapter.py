@@ -87,25 +87,14 @@ class IPUDataHandler:
         )
         package = keras2.root_of_class(type(model)) if model is not None else None
         adapters = keras2.module("engine.data_adapter", package)
-        if steps_per_epoch is not None:
-            if steps_per_epoch <= 0:
-                raise ValueError(
-                    f"`steps_per_epoch` (or `steps`) is {steps_per_epoch}; expected a positive number. Pass "
-                    "one, or leave it out."
-                )
-            steps_per_epoch = check_whole("`steps_per_epoch` (or `steps`)", steps_per_epoch)
-        if batch_size is not None:
-            batch_size = check_integer("batch_size", batch_size)
-            if batch_size < 1:
-                raise ValueError(f"batch_size is {batch_size}; expected a positive number. Pass one, or leave it out.")
         self._initial_epoch, self._epochs = initial_epoch, epochs
-        self._steps_per_epoch = steps_per_epoch
+        self._steps_per_epoch = steps_per_epoch = _check_steps(steps_per_epoch)
+        self._batch_size = batch_size = _check_batch_size(batch_size)
         self._steps_per_execution = 1 if steps_per_execution is None else int(steps_per_execution)
         if self._steps_per_execution < 1:
             raise ValueError(
                 f"steps_per_execution is {self._steps_per_execution}; expected a positive number. Pass one to compile."
             )
-        self._batch_size = batch_size
         x = sized_datasets.unwrap_dataset(x)
         kind = adapters.select_data_adapter(x, y)
         if issubclass(kind, adapters.GeneratorDataAdapter):
@@ -124,14 +113,7 @@ class IPUDataHandler:
             distribution_strategy=distribute_lib.get_strategy(),
             model=model,
         )
-        if self._adapter.has_partial_batch():
-            size = self._adapter.batch_size()
-            default = "" if batch_size is not None else ", which it is unless you give one"
-            raise ValueError(
-                f"The provided set of data has a partial batch: {self._adapter.partial_batch_size()} samples are left "
-                f"over where batch_size is {size}{default}. A compiled program takes batches of one size only: give a "
-                "batch_size that divides the number of samples, or a tf.data.Dataset batched with drop_remainder=True."
-            )
+        _check_no_partial_batch(self._adapter, batch_size)
         self._dataset = self._adapter.get_dataset()
         if class_weight:
             self._dataset = self._dataset.map(keras_members.class_weight_function(adapters, class_weight))
@@ -434,6 +416,35 @@ def _partial_execution_error(steps: int, execution: int) -> ValueError:
         f"{phrase} Every execution of a compiled program takes as many mini-batches: change `steps_per_execution` in "
         "compile, the batch size, or `steps_per_epoch`."
     )
+
+
+def _check_steps(steps: int | None) -> int | None:
+    if steps is None:
+        return None
+    if steps <= 0:
+        raise ValueError(
+            f"`steps_per_epoch` (or `steps`) is {steps}; expected a positive number. Pass one, or leave it out."
+        )
+    return check_whole("`steps_per_epoch` (or `steps`)", steps)
+
+
+def _check_batch_size(batch_size: int | None) -> int | None:
+    if batch_size is None:
+        return None
+    batch_size = check_integer("batch_size", batch_size)
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; expected a positive number. Pass one, or leave it out.")
+    return batch_size
+
+
+def _check_no_partial_batch(adapter: Any, batch_size: int | None) -> None:
+    if adapter.has_partial_batch():
+        default = "" if batch_size is not None else ", which it is unless you give one"
+        raise ValueError(
+            f"The provided set of data has a partial batch: {adapter.partial_batch_size()} samples are left over where "
+            f"batch_size is {adapter.batch_size()}{default}. A compiled program takes batches of one size only: give a "
+            "batch_size that divides the number of samples, or a tf.data.Dataset batched with drop_remainder=True."
+        )
 
 
 def _unsupported_data_error(x: Any) -> ValueError:

@@ -118,64 +118,73 @@ def make_accumulating_program(
     model: Any, infeed: Any, outfeed: Any, steps: int, options: ModelOptions
 ) -> Callable[[], None]:
     """Returns a training program that updates the weights once for several mini-batches."""
-    mini_batches = options.accumulation_steps or 1
-    method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
     _check_keras_optimizer(model.optimizer, options)
-    keeping = [
-        options.accumulation_kwargs.get(name)
-        for name in ("offload_weight_update_variables", "replicated_optimizer_state_sharding")
-    ]
-
-    variables: list[Any] = []
-
-    def step(data: Any) -> tuple[list[Any], Any]:
-        with variable_creation.variable_creation_scope():
-            pairs, metrics, captured = model_step.compute_gradients(model, data)
-            if captured and model_step.accepts_captured_gradients(model.optimizer):
-                _count_captured(model.optimizer, captured)
-        variables[:] = [variable for _, variable in pairs]
-        return [gradient for gradient, _ in pairs], metrics
-
-    run_step = step if _is_built(model) else _as_traced_function(model, step, infeed)
-    _create_slots(model)
+    accumulation = _Accumulation(model, infeed, outfeed, options)
 
     def program() -> None:
-        def mini_batch(counter: Any, *values: Any, **keywords: Any) -> list[Any]:
-            totals, values = values[: len(model.trainable_variables)], values[len(model.trainable_variables) :]
-            gradients, metrics = run_step(pack_element(infeed, values, keywords))
-            gradients_by_variable = {id(variable): gradient for gradient, variable in zip(gradients, variables)}
-            added = []
-            for total, variable in zip(totals, model.trainable_variables):
-                if id(variable) in gradients_by_variable:
-                    gradient = math_ops.cast(gradients_by_variable[id(variable)], total.dtype)
-                    total = accumulators.add_gradient(total, gradient, counter, mini_batches, method)
-                added.append(total)
-            return [counter + 1, *added, outfeed.enqueue(metrics)]
-
-        def update() -> Any:
-            zeros = [
-                array_ops.zeros(
-                    v.shape, accumulators.resolve_accumulator_dtype(options.accumulation_kwargs.get("dtype"), v)
-                )
-                for v in model.trainable_variables
-            ]
-            done, *totals = loops.repeat(
-                mini_batches, mini_batch, [ops.convert_to_tensor(0, dtypes.int32), *zeros], infeed
-            )
-            accumulators.annotate_state_placement(done, *keeping)
-            pairs = [
-                (math_ops.cast(total, variable.dtype.base_dtype), variable)
-                for total, variable in zip(totals, model.trainable_variables)
-                if any(variable is trained for trained in variables)
-            ]
-            with variable_creation.variable_creation_scope():
-                return to_operation(model.optimizer.apply_gradients(pairs))
-
         with replica_context(model):
-            loops.repeat(steps // mini_batches, update, [])
+            loops.repeat(steps // accumulation.mini_batches, accumulation.update, [])
             count_mini_batches(model, "fit", steps)
 
     return compile_program(program, "fit")
+
+
+class _Accumulation:
+    """An update of a model's weights by the gradients of several mini-batches."""
+
+    def __init__(self, model: Any, infeed: Any, outfeed: Any, options: ModelOptions) -> None:
+        self.mini_batches = options.accumulation_steps or 1
+        self._model, self._infeed, self._outfeed = model, infeed, outfeed
+        self._method = GradientAccumulationReductionMethod.parse(options.accumulation_reduction)
+        self._options = options.accumulation_kwargs
+        self._trained: list[Any] = []  # the variables with gradients, known once the step is traced
+        self._step = self._gradients if _is_built(model) else _as_traced_function(model, self._gradients, infeed)
+        _create_slots(model)
+
+    def _gradients(self, data: Any) -> tuple[list[Any], Any]:
+        """Returns the gradients and metrics of a mini-batch."""
+        with variable_creation.variable_creation_scope():
+            pairs, metrics, captured = model_step.compute_gradients(self._model, data)
+            if captured and model_step.accepts_captured_gradients(self._model.optimizer):
+                _count_captured(self._model.optimizer, captured)
+        self._trained = [variable for _, variable in pairs]
+        return [gradient for gradient, _ in pairs], metrics
+
+    def _mini_batch(self, counter: Any, *values: Any, **keywords: Any) -> list[Any]:
+        """Adds a mini-batch's gradients to the totals."""
+        variables = self._model.trainable_variables
+        totals, element = values[: len(variables)], values[len(variables) :]
+        gradients, metrics = self._step(pack_element(self._infeed, element, keywords))
+        gradients_by_variable = {id(variable): gradient for gradient, variable in zip(gradients, self._trained)}
+        added = []
+        for total, variable in zip(totals, variables):
+            if id(variable) in gradients_by_variable:
+                gradient = math_ops.cast(gradients_by_variable[id(variable)], total.dtype)
+                total = accumulators.add_gradient(total, gradient, counter, self.mini_batches, self._method)
+            added.append(total)
+        return [counter + 1, *added, self._outfeed.enqueue(metrics)]
+
+    def update(self) -> Any:
+        """Accumulates the gradients of all mini-batches, then updates the weights."""
+        variables, dtype = self._model.trainable_variables, self._options.get("dtype")
+        zeros = [
+            array_ops.zeros(variable.shape, accumulators.resolve_accumulator_dtype(dtype, variable))
+            for variable in variables
+        ]
+        counter = ops.convert_to_tensor(0, dtypes.int32)
+        done, *totals = loops.repeat(self.mini_batches, self._mini_batch, [counter, *zeros], self._infeed)
+        accumulators.annotate_state_placement(
+            done,
+            self._options.get("offload_weight_update_variables"),
+            self._options.get("replicated_optimizer_state_sharding"),
+        )
+        pairs = [
+            (math_ops.cast(total, variable.dtype.base_dtype), variable)
+            for total, variable in zip(totals, self._model.trainable_variables)
+            if any(variable is trained for trained in self._trained)
+        ]
+        with variable_creation.variable_creation_scope():
+            return to_operation(self._model.optimizer.apply_gradients(pairs))
 
 
 def _count_captured(optimizer: Any, captured: dict[str, Any]) -> None:

@@ -17,8 +17,8 @@ class _Beams(NamedTuple):
 
     labels: Any  # [batch, beam_width, max_time]
     lengths: Any
-    blank: Any  # logarithm of the probability of all paths that give this prefix and end in a blank
-    label: Any  # of those that end in the prefix's last label
+    blank: Any  # log-probability of all paths that yield this prefix and end in a blank
+    label: Any  # log-probability of those that end in the prefix's last label
 
 
 def ctc_beam_search_decoder(
@@ -145,18 +145,13 @@ def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:
     repeated = beams.label + tf.gather(scores, last, axis=1, batch_dims=1)
     stay_label = tf.where(beams.lengths > 0, repeated, LOG_ZERO)
 
-    # A label after itself is a new one only behind a blank.
+    # A repeated label extends the prefix only after a blank.
     is_last = tf.one_hot(last, classes, on_value=True, off_value=False)
     grown = tf.where(is_last, beams.blank[..., tf.newaxis], total[..., tf.newaxis]) + scores[:, tf.newaxis]
     grown = tf.where(tf.equal(tf.range(classes), blank), LOG_ZERO, grown)
 
-    # A beam that grows into another one gives its paths to that one.
-    inside = tf.range(times) < beams.lengths[:, :, tf.newaxis]
-    equal = tf.equal(beams.labels[:, :, tf.newaxis], beams.labels[:, tf.newaxis])
-    same = tf.reduce_all(tf.logical_or(equal, ~inside[:, :, tf.newaxis]), axis=3)
-    longer = tf.equal(beams.lengths[:, tf.newaxis], beams.lengths[:, :, tf.newaxis] + 1)
-    alive = (beams.lengths >= 0)[:, :, tf.newaxis]
-    parent = same & longer & alive  # [batch, parent, child]
+    # If an extended prefix equals another beam, its paths are added to that beam.
+    parent = _is_parent(beams)
     last_labels = tf.tile(last[:, tf.newaxis], [1, width, 1])
     merged = tf.where(parent, tf.gather(grown, last_labels, axis=2, batch_dims=2), LOG_ZERO)
     stay_label = _log_add(stay_label, tf.reduce_max(merged, axis=1))
@@ -182,6 +177,16 @@ def _extend_beams(beams: _Beams, scores: Any, blank: int) -> _Beams:
         tf.where(stays & possible, gather_source(stay_blank), LOG_ZERO),
         tf.where(possible, tf.where(stays, gather_source(stay_label), best), LOG_ZERO),
     )
+
+
+def _is_parent(beams: _Beams) -> Any:
+    """Returns which beams are others without their last label, `[batch, parent, child]`."""
+    inside = tf.range(beams.labels.shape[2]) < beams.lengths[:, :, tf.newaxis]
+    equal = tf.equal(beams.labels[:, :, tf.newaxis], beams.labels[:, tf.newaxis])
+    same = tf.reduce_all(tf.logical_or(equal, ~inside[:, :, tf.newaxis]), axis=3)
+    longer = tf.equal(beams.lengths[:, tf.newaxis], beams.lengths[:, :, tf.newaxis] + 1)
+    alive = (beams.lengths >= 0)[:, :, tf.newaxis]
+    return same & longer & alive
 
 
 def _log_add(first: Any, second: Any) -> Any:

@@ -25,7 +25,7 @@ class GeluReplacement(Converter):
             function), `node_as_gelu_input` (its input) and `node_use_gelu_output` (readers).
 
     Raises:
-        ValueError: it is not a dictionary, or has not all three.
+        ValueError: it is not a dictionary, or lacks one of the lists.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.gelu_replacement.GeluReplacement`.
     """
@@ -77,7 +77,7 @@ class GeluReplacement(Converter):
         return graph_nodes.subgraph(graph_def, needed), signature_def
 
     def _source(self, nodes: dict[str, Any], name: str, user: str) -> str:
-        """Returns the one node that a function, which ends in a node, is computed of."""
+        """Returns the only input node of the GELU that ends in a node."""
         sources, seen, pending = set(), set(), [name]
         while pending:
             inside = pending.pop()
@@ -92,8 +92,7 @@ class GeluReplacement(Converter):
                 elif nodes[input_name].op not in ("Const", "Identity"):
                     raise ValueError(
                         f"The GELU that {user} reads needs {input_name}, which neither nodes nor node_as_gelu_input "
-                        "names."
-                        " Add it to nodes, or name the input with node_as_gelu_input."
+                        "names. Add it to nodes, or name the input with node_as_gelu_input."
                     )
         if len(sources) != 1:
             raise ValueError(
