@@ -186,7 +186,7 @@ def own_environment(monkeypatch, tmp_path):
 
 def _forget_devices():
     """A test that never configures leaves the default device."""
-    if "tf_ipu_shim.frontend" in sys.modules:
+    if "tf_ipu_shim.runtime.devices" in sys.modules:
         from tf_ipu_shim.runtime import devices, ignored_options
 
         ignored_options.forget()

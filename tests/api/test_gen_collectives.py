@@ -20,18 +20,10 @@ from tf_ipu_shim.poplar.ops import (
 
 from tf_ipu_shim import errors, ipu
 
-pytestmark = pytest.mark.one_version
+pytestmark = [pytest.mark.one_version, pytest.mark.usefixtures("graph")]
 
 v1 = tf.compat.v1
 REPLICAS = 4
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    ipu.config.reset_ipu_configuration()
-    with tf.Graph().as_default():
-        yield
-    ipu.config.reset_ipu_configuration()
 
 
 def collect(x):

@@ -29,13 +29,6 @@ SIGNATURES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def unconfigured():
-    devices.reset()
-    yield
-    devices.reset()
-
-
 @pytest.fixture(params=["eager", "graph"])
 def run(request):
     """Calls a wrapper on the CPU and gives its value."""

@@ -16,6 +16,18 @@ from tf_ipu_shim.api.addons.keras import layers as ipu_layers
 pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randrange"), pytest.mark.one_version]
 
 
+def accumulating(pipelined):
+    """A model that accumulates the gradients of four mini-batches, with or without pipeline stages."""
+    model = sequential()
+    options = {"gradient_accumulation_steps_per_replica": 4, "gradient_accumulation_reduction_method": "mean"}
+    if pipelined:
+        model.set_pipeline_stage_assignment([0, 0, 1, 1])
+        model.set_pipelining_options(**options)
+    else:
+        model.set_gradient_accumulation_options(**options)
+    return model
+
+
 def test_internal_modules_that_were_public():
     assert keras.losses.losses_utils.ReductionV2.SUM == "sum"
     assert keras.utils.np_utils.to_categorical([1], 3).tolist() == [[0.0, 1.0, 0.0]]
@@ -109,13 +121,7 @@ def test_a_subclass_of_the_loss_scaling_optimizer(ipus, pipelined):
     assert isinstance(make(), keras.mixed_precision.LossScaleOptimizer)
     expected = trained(compiled(sequential()), batch=32)
     with strategy().scope():
-        model = sequential()
-        options = {"gradient_accumulation_steps_per_replica": 4, "gradient_accumulation_reduction_method": "mean"}
-        if pipelined:
-            model.set_pipeline_stage_assignment([0, 0, 1, 1])
-            model.set_pipelining_options(**options)
-        else:
-            model.set_gradient_accumulation_options(**options)
+        model = accumulating(pipelined)
         assert_same(trained(compiled(model, make, steps_per_execution=8)), expected)
 
 
@@ -144,13 +150,7 @@ def test_a_tensorflow_1_optimizer_that_computes_its_gradients(ipus, pipelined):
     ipus(2 if pipelined else 1)
     expected = trained(compiled(sequential(), lambda: keras.optimizers.SGD(0.1)), batch=32)
     with strategy().scope():
-        model = sequential()
-        options = {"gradient_accumulation_steps_per_replica": 4, "gradient_accumulation_reduction_method": "mean"}
-        if pipelined:
-            model.set_pipeline_stage_assignment([0, 0, 1, 1])
-            model.set_pipelining_options(**options)
-        else:
-            model.set_gradient_accumulation_options(**options)
+        model = accumulating(pipelined)
         assert_same(trained(compiled(model, lambda: Doubling(0.05), steps_per_execution=8)), expected)
 
 

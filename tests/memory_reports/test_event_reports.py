@@ -9,19 +9,12 @@ import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_compiler, scopes, utils
 from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
-from tf_ipu_shim.runtime import devices, log
+from tf_ipu_shim.runtime import log
 
 pytestmark = pytest.mark.one_version
 
 v1 = tf.compat.v1
 RUNS = 5
-
-
-@pytest.fixture(autouse=True)
-def unconfigured():
-    devices.reset()
-    yield
-    devices.reset()
 
 
 @pytest.fixture

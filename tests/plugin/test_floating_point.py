@@ -23,12 +23,6 @@ INVALID, ZERO, OVERFLOW = "invalid operation", "division by zero", "overflow"
 OPTION_OF = {INVALID: "inv", ZERO: "div0", OVERFLOW: "oflo"}
 
 
-@pytest.fixture(autouse=True)
-def nothing_configured(own_environment):
-    yield
-    config.reset_ipu_configuration()
-
-
 def stopping_at(*options, ipus=1):
     configuration = config.IPUConfig()
     configuration.auto_select_ipus = ipus

@@ -23,12 +23,6 @@ COUNT = 4096
 DEVIATIONS = 6.0  # of a mean: once in 500 million, and the seed is set
 
 
-@pytest.fixture(autouse=True)
-def nothing_configured(own_environment):
-    yield
-    config.reset_ipu_configuration()
-
-
 def rounding(esr=ON, ipus=1, stable=False, seed=1, **floating_point):
     config.reset_ipu_configuration()
     configuration = config.IPUConfig()

@@ -30,7 +30,6 @@ from soak.ops import (
 )
 from soak.programs import feed_programs, list_programs, size_programs, slice_programs
 from tensorflow.python.ops import control_flow_util
-from tf_ipu_shim.ipu import config
 
 v1 = tf.compat.v1
 pytestmark = pytest.mark.one_version
@@ -43,12 +42,6 @@ FEW_OPS = (
 
 # Comparisons, casts, sums, selections and functions, whose results NaN, infinities and edges of types change.
 OPS_AT_EDGES = "Cast ClipByValue Exp Max Relu6 Softmax TopKV2".split()
-
-
-@pytest.fixture(autouse=True)
-def nothing_configured_after():
-    yield
-    config.reset_ipu_configuration()
 
 
 @pytest.mark.parametrize("mode", feed_programs.MODES)

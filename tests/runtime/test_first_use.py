@@ -20,13 +20,6 @@ v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 
 
-@pytest.fixture(autouse=True)
-def unconfigured():
-    devices.reset()
-    yield
-    devices.reset()
-
-
 @pytest.fixture
 def asked(monkeypatch):
     """How often the plugin asked for each device."""

@@ -22,13 +22,6 @@ BEGIN, END, TO_DEVICE, TO_HOST, LOAD, EXECUTE = range(6)
 ONES = np.ones([2, 2], np.float32)
 
 
-@pytest.fixture(autouse=True)
-def unconfigured():
-    devices.reset()
-    yield
-    devices.reset()
-
-
 def configured(events=True, transfers=True, ipus=(1,)):
     options = config_pb2.IpuOptions()
     for number in ipus:
@@ -52,12 +45,6 @@ def kinds():
 def counts(ordinal=0):
     library = plugin.load()
     return library.programs_lowered(ordinal), library.programs_compiled(ordinal), library.programs_run(ordinal)
-
-
-@pytest.fixture
-def graph():
-    with tf.Graph().as_default():
-        yield
 
 
 def compiled(function, *fed, device=IPU):

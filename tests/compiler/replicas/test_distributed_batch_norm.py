@@ -24,12 +24,6 @@ def configure(replicas, group):
     config.configure_ipu_system()
 
 
-@pytest.fixture(autouse=True)
-def nothing_configured():
-    yield
-    ipu.config.reset_ipu_configuration()
-
-
 def normalised(x, slopes, scale, offset, **options):
     """What a batch normalisation gives, its statistics, and the gradients of what it gives times `slopes`."""
     y, mean, variance = v1.nn.fused_batch_norm(x, scale, offset, epsilon=0.01, is_training=True, **options)

@@ -82,6 +82,14 @@ def test_multi_conv_takes_independent_convolutions_only(between: Any) -> None:
         tf.function(step)(True)
 
 
+def built_on(model: Any, fed: Any, on_ipu: bool) -> Any:
+    """The results of a model, compiled for an IPU or as ops of the graph."""
+    if not on_ipu:
+        return model(fed)
+    with scopes.ipu_scope(IPU):
+        return ipu_compiler.compile(model, [fed])
+
+
 @pytest.mark.parametrize("strided", [True, False])
 @pytest.mark.parametrize("axis", [1, -1])
 @pytest.mark.parametrize("on_ipu", [True, False])
@@ -100,11 +108,7 @@ def test_group_norm_and_its_variables(strided: bool, axis: int, on_ipu: bool) ->
 
     with tf.Graph().as_default():
         fed = v1.placeholder(np.float32, x.shape)
-        if on_ipu:
-            with scopes.ipu_scope(IPU):
-                built = ipu_compiler.compile(model, [fed])
-        else:
-            built = model(fed)
+        built = built_on(model, fed, on_ipu)
         names = {variable.op.name: variable.shape.as_list() for variable in v1.global_variables()}
         with v1.Session() as running:
             running.run(v1.global_variables_initializer())
@@ -242,11 +246,7 @@ def test_popnn_layers_against_keras(kind: str, on_ipu: bool) -> None:
 
     with tf.Graph().as_default():
         fed = v1.placeholder(np.float32, x.shape)
-        if on_ipu:
-            with scopes.ipu_scope(IPU):
-                built = ipu_compiler.compile(model, [fed])
-        else:
-            built = model(fed)
+        built = built_on(model, fed, on_ipu)
         variables = {variable.op.name: variable for variable in v1.trainable_variables()}
         assert {name: variable.shape.as_list() for name, variable in variables.items()} == {
             "mine/kernel": list(kernel.shape),

@@ -5,18 +5,12 @@ import pytest
 import tensorflow as tf
 from tensorflow.python import ipu
 
-pytestmark = pytest.mark.one_version
+pytestmark = [pytest.mark.one_version, pytest.mark.usefixtures("graph")]
 
 v1 = tf.compat.v1
 COUNT, REPEATS = 8, 2
 pipelining = ipu.ops.pipelining_ops
 counter = ipu.internal_ops.get_current_iteration_counter
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default():
-        yield
 
 
 def sent(program, outfeed, infeed, *names):

@@ -194,12 +194,6 @@ def check(what: str, actual: tuple, expected: tuple) -> None:
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5, err_msg=f"weight {number}, {what}")
 
 
-@pytest.fixture(autouse=True)
-def nothing_configured():
-    yield
-    ipu.config.reset_ipu_configuration()
-
-
 few = examples(0)  # random ones: `test_random_cases`
 FOUR_STAGES = Case(4, (5, 4, 3, 6, 2), (1, 1, 1, 1), 1, "momentum", "MEAN", 7)
 

@@ -11,20 +11,12 @@ from tf_ipu_shim.ipu import autoshard, autoshard_cnn, ipu_compiler, scopes, shar
 from tf_ipu_shim import ipu
 from tf_ipu_shim.legacy.tensorflow1 import sharding_utils
 
-pytestmark = pytest.mark.one_version
+pytestmark = [pytest.mark.one_version, pytest.mark.usefixtures("graph")]
 
 v1 = tf.compat.v1
 random = np.random.RandomState(0)
 IMAGES = random.rand(2, 8, 8, 3).astype("f")
 CHANNELS = [3, 4, 4, 8, 8]
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    ipu.config.reset_ipu_configuration()
-    with tf.Graph().as_default():
-        yield
-    ipu.config.reset_ipu_configuration()
 
 
 def weight(layer):

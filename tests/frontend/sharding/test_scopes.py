@@ -10,14 +10,10 @@ from tf_ipu_shim.poplar.driver import backend_config_pb2
 
 from tf_ipu_shim import plugin
 
+pytestmark = pytest.mark.usefixtures("graph")
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as made:
-        yield made
 
 
 def frontend_attributes(op):

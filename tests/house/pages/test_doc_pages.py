@@ -6,17 +6,8 @@ import pytest
 import tensorflow as tf
 from checkout import ROOT
 
-from tf_ipu_shim import ipu
-
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "```pycon" in page.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(autouse=True)
-def nothing_configured():
-    ipu.config.reset_ipu_configuration()
-    yield
-    ipu.config.reset_ipu_configuration()
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
