@@ -249,6 +249,24 @@ class FunctionGraph:
         """Returns the node that computes a tensor; None for an argument."""
         return self._by_name.get(tensor.split(":", 1)[0]) if ":" in tensor else None
 
+    def needed(
+        self,
+        tensors: Iterable[str],
+        nodes: Iterable[Node] = (),
+        awaits: Callable[[Node, Node], bool] = lambda node, control: True,
+    ) -> set[Node]:
+        """Returns nodes, the producers of tensors, and what these need; of control inputs only those that count."""
+        pending = [producer for producer in map(self.producer, tensors) if producer is not None]
+        pending += nodes
+        needed: set[Node] = set()
+        while pending:
+            node = pending.pop()
+            if node not in needed:
+                needed.add(node)
+                pending.extend(producer for producer in node.producers if producer is not None)
+                pending.extend(control for control in node.controls if awaits(node, control))
+        return needed
+
     def type_of(self, tensor: str) -> int:
         """Returns a tensor's dtype."""
         if ":" not in tensor:

@@ -191,14 +191,7 @@ class _LoopFunction:
 
     def needed(self, results: Iterable[str]) -> list[Node]:
         """Returns the ops with effects or that results need, in topological order."""
-        pending = [node for node in map(self.graph.producer, results) if node is not None]
-        pending += self.graph.control_returns
-        needed: set[Node] = set()
-        while pending:
-            node = pending.pop()
-            if node not in needed:
-                needed.add(node)
-                pending.extend(node.predecessors())
+        needed = self.graph.needed(results, self.graph.control_returns)
         return [node for node in self.graph.nodes if node in needed]
 
 

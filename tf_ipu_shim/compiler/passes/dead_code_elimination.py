@@ -63,16 +63,8 @@ def graph_with_effects(function: function_pb2.FunctionDef, effect_ops: Iterable[
 
 def _live_nodes(graph: FunctionGraph) -> set[str]:
     """Returns the names of nodes with effects, needed results, or that join control edges."""
-    pending = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
-    pending += graph.control_returns
-    live: set[str] = set()
-    while pending:
-        node = pending.pop()
-        if node.name not in live:
-            live.add(node.name)
-            pending.extend(producer for producer in node.producers if producer is not None)
-            pending.extend(control for control in node.controls if control.op == _JOIN)
-    return live
+    needed = graph.needed(graph.returns, graph.control_returns, lambda _, control: control.op == _JOIN)
+    return {node.name for node in needed}
 
 
 def _with_live_controls(proto: node_def_pb2.NodeDef, live_sources: Mapping[str, Iterable[str]]) -> node_def_pb2.NodeDef:

@@ -60,20 +60,12 @@ def _needed_by_results(graph: FunctionGraph) -> FunctionGraph:
 
 def _needed(graph: FunctionGraph) -> set[str]:
     """Returns the names of ops that results or returned operations depend on."""
-    pending = [producer for producer in map(graph.producer, graph.returns) if producer is not None]
-    pending += [node for node in graph.nodes if vocabulary.ASKED_ATTRIBUTE in node.proto.attr]
-    live: set[str] = set()
-    while pending:
-        node = pending.pop()
-        if node.name not in live:
-            live.add(node.name)
-            pending.extend(producer for producer in node.producers if producer is not None)
-            pending.extend(control for control in node.controls if _is_requested(node, control))
-    return live
+    requested = [node for node in graph.nodes if vocabulary.ASKED_ATTRIBUTE in node.proto.attr]
+    return {node.name for node in graph.needed(graph.returns, requested, _is_requested)}
 
 
 def _is_requested(node: Node, control: Node) -> bool:
-    attributes = node.proto.attr  # asking for one that is not there would add it
+    attributes = node.proto.attr  # protobuf adds an attribute that is read and not there
     if vocabulary.WAITS_ATTRIBUTE not in attributes:
         return False
     return control.name.encode() in attributes[vocabulary.WAITS_ATTRIBUTE].list.s
