@@ -6,7 +6,8 @@ import ast
 import itertools
 import pathlib
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -41,25 +42,52 @@ class Message(NamedTuple):
         return f"{self.path}:{self.line}"
 
 
-def _text_of(node: ast.AST) -> str | None:
-    """Returns the text of a literal; None for any other expression."""
+def _text_of(node: ast.AST, texts: Mapping[str, ast.expr]) -> str | None:
+    """Returns the text of a literal, with the strings that names in it stand for; None for any other expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else HOLE for part in node.values)
+        return "".join(_part(part, texts) for part in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _text_of(node.left), _text_of(node.right)
+        left, right = _text_of(node.left, texts), _text_of(node.right, texts)
         return None if left is None or right is None else left + right
+    if isinstance(node, ast.IfExp):
+        return _text_of(node.body, texts)
+    if isinstance(node, ast.Name) and node.id in texts:
+        return _text_of(texts[node.id], {})
     return None
+
+
+def _part(node: ast.expr, texts: Mapping[str, ast.expr]) -> str:
+    if isinstance(node, ast.FormattedValue):
+        text = _text_of(node.value, texts) if isinstance(node.value, ast.Name) else None
+        return HOLE if text is None else text
+    return _text_of(node, texts) or HOLE
+
+
+def _named_texts(tree: ast.Module) -> dict[str, ast.expr]:
+    """Returns the strings that a file assigns to a name, if the name has one value only."""
+    nodes = list(ast.walk(tree))
+    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    stored.update(node.arg for node in nodes if isinstance(node, ast.arg))
+    return {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and stored[target.id] == 1 and _text_of(node.value, {})
+    }
 
 
 def messages() -> Iterator[Message]:
     """Yields every literal message of a `raise` statement whose exception is made on the spot, file by file."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named = _named_texts(tree)
+        for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 error = ast.unparse(node.exc.func).rpartition(".")[2]
-                texts = [text for text in map(_text_of, node.exc.args) if text]
+                texts = [text for argument in node.exc.args if (text := _text_of(argument, named))]
                 if texts and re.match(r"[A-Z]\w*(Error|Exception)$", error):
                     yield Message(path.relative_to(ROOT), node.lineno, error, texts[-1])
 

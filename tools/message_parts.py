@@ -14,7 +14,7 @@ PARTS = ("where", "received", "expected", "fix")
 # Parts that Python or another message completes: of `hasattr`, of abstract classes, of quoted reasons.
 _INCOMPLETE = re.compile(
     r"^(module )?(\{\}|'[\w.]+')( object)? has no (attribute|message)|^Abstract method"
-    r"|^\{\}(: \{\})?$|^[a-z]+ [a-z]+ [a-z]"
+    r"|^(\{\}|[A-Z_]+)(: \{\})?$|^[a-z]+ [a-z]+ [a-z]|^it \{\}$"
 )
 # Errors of the plugin and of command lines, which a script's author does not cause.
 _OTHERS = ("PluginError", "ArgumentTypeError", "AbstractMethodError", "ConversionError")
@@ -27,7 +27,7 @@ _RECEIVED = re.compile(
     r"\{\}|\b(is|are|was|were|has|have|had|does|do|got|found|received|given|both|None|without|missing|after)\b"
 )
 _EXPECTED = re.compile(
-    r"\b(expected|expects?|must|should|needs?|requires?|required|has to|have to|at least|at most|one of|only"
+    r"\b(expected|expects?|must|should|needs?|requires?|required|has to|have to|at least|at most|one of|only|allowed"
     r"|can|cannot|needed|support(?:ed|s)?|takes (?!no\b)|emulated|available|instead of|exactly|multiples? of"
     r"|may (?:not|only)|from .+ to|are:|neither|(?:is|are|was|were|has|have|does|do|has been) not)\b|: \{\}",
     re.I,
@@ -44,7 +44,7 @@ _VERBS = """
 """.split()
 # An imperative at the beginning of a sentence or a clause.
 _FIX = re.compile(
-    r"(?:^|[.:;!?,)}] |\bor |\band |\bthen )"
+    r"(?:^|\n|[.:;!?,)}] |\bor |\band |\bthen )"
     rf"(?:{'|'.join([*_VERBS, *map(str.lower, _VERBS)])})\b(?! (?:is|are|of|has)\b)"
 )
 
