@@ -65,12 +65,13 @@ def row(name: str, releases: str) -> Row:
 PARTS = {
     "coverage_ipu.md": (
         "Coverage of tensorflow.python.ipu",
-        "This page lists for each module of `tensorflow.python.ipu` how many names are emulated, and which not.",
+        "This page lists for each module of `tensorflow.python.ipu` how many names are emulated, and which are not.",
         lambda name: _is_ipu(name),
     ),
     "coverage_keras.md": (
         "Coverage of Keras, addons and the driver",
-        "This page lists for each module of Keras, addons and the driver how many names are emulated, and which not.",
+        "This page lists for each module of Keras, addons and the driver how many names are emulated, and which are "
+        "not.",
         lambda name: not _is_ipu(name),
     ),
 }
@@ -144,12 +145,12 @@ def era() -> list[str]:
         "| `tf.keras.optimizers` | 2.2-2.6 | the classes of OptimizerV2 (`TF_IPU_SHIM_COMPAT=stock-optimizers`) |",
         "| subclasses of `tf.keras.mixed_precision.LossScaleOptimizer` | 2.4-2.6 | those of the class of OptimizerV2 "
         "(`TF_IPU_SHIM_COMPAT=stock-optimizers`) |",
-        "| initial values of Keras' layers after `tf.random.set_seed` | 1.15-2.6 | the numbers that they were |",
+        "| initial values of Keras' layers after `tf.random.set_seed` | 1.15-2.6 | the values of those releases |",
         "| `keras.engine.data_adapter.expand_1d` | 2.2-2.6 | as it was |",
         "| `tf.python`, `Dimension` of a whole float | 1.15 | as it was |",
         f"| `numpy`, in scripts: {_names(removed_names.BUILTIN)}, {_names(removed_names.KEPT)}, `NINF`, "
         f"{_names(removed_numpy.FUNCTIONS)}, {_names(removed_names.EXCEPTIONS)} | 1.15-2.6 | "
-        "where NumPy has removed them, as they were |",
+        "as in older NumPy, if the installed one lacks them |",
         "| `numpy.save` of arrays of different lengths, in scripts | 1.15-2.6 | an array of objects, as it was |",
         "| `collections.Mapping` and the like, in scripts | 1.15-2.6 | `collections.abc` |",
         "| `json.load(file, encoding=...)`, `inspect.getargspec`, `ArgSpec`, `time.clock`, `fractions.gcd`, "
@@ -159,7 +160,7 @@ def era() -> list[str]:
         "`Options.experimental_stats` | 1.15-2.6 | the ops of the installed TensorFlow |",
         "| `tensorflow.python.tools.saved_model_cli`: options of tools, `run(args)` | 1.15-2.6 | as they were |",
         "| `tf.nn.fused_batch_norm` with a scale of half precision | 1.15-2.6 | as on IPUs |",
-        "| `trainable` of a layer, of any type | 1.15-2.6 | whether it is true |",
+        "| `trainable` of a layer, of any type | 1.15-2.6 | converted to bool |",
         "| `tf.mixed_precision`, loss scales of `tf.train.experimental` | 2.1-2.6 | those of `tf.compat.v1` |",
         "| `Layer.add_update(updates, inputs)`, `get_updates_for`, `get_losses_for` | 1.15-2.6 | as they were |",
         "| `Sequential.predict_classes`, `predict_proba` | 1.15-2.5 | as they were |",

@@ -37,7 +37,7 @@ tags: [PopLibs, Poplar, C++, custom op]
 # PopLibs
 
 The headers and functions of PopLibs that programs with codelets and custom ops can call. {present} of {all} names of
-PopLibs' headers are there.
+PopLibs' headers exist here.
 
 ```
 $ eval "$(tf-ipu poplar --shell)"

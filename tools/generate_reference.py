@@ -61,8 +61,8 @@ All variables that the package reads. `tf-ipu env` shows them with their current
 $ TF_IPU_SHIM_SYSTEM=pod4 tf-ipu env --set
 ```
 
-A variable that begins with `TF_IPU_SHIM_` and is not listed is an error with a suggestion. So is a value that is not
-known. A command-line option overrides its variable.
+A variable that begins with `TF_IPU_SHIM_` and is not listed is an error with a suggestion. So is an unknown value.
+A command-line option overrides its variable.
 
 """
 COMPATIBILITY = """---

@@ -132,7 +132,10 @@ def test_a_remote_shell_that_is_missing(python):
     ("greeting", "expected"),
     [
         ({"version": "0"}, "192.0.2.1: the package there is of version 0; expected"),
-        ({"first_device": None}, "192.0.2.1: the system there has too few IPUs for 1 instances of 1 IPUs."),
+        (
+            {"first_device": None},
+            "192.0.2.1: the system there has too few IPUs; expected enough for 1 instances of 1 IPUs.",
+        ),
         ({}, "192.0.2.1: the agent there has ended: "),
     ],
 )

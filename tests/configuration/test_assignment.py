@@ -82,10 +82,10 @@ def test_wrong_types(path, value, type_name):
 def test_members_of_an_enumeration_are_named():
     config = IPUConfig()
     with pytest.raises(
-        TypeError, match="a str; give one of DeviceConnectionType.ALWAYS, .*DeviceConnectionType.NEVER.$"
+        TypeError, match="a str. Pass one of DeviceConnectionType.ALWAYS, .*DeviceConnectionType.NEVER.$"
     ):
         config.device_connection.type = "ON_DEMAND"
-    with pytest.raises(TypeError, match="a bool; give one of StochasticRoundingBehaviour.OFF, "):
+    with pytest.raises(TypeError, match="a bool. Pass one of StochasticRoundingBehaviour.OFF, "):
         config.floating_point_behaviour.esr = True
 
 

@@ -275,7 +275,7 @@ def wrapper(**options):
 @pytest.mark.parametrize(
     ("make", "error", "phrase"),
     [
-        (lambda: LUONG(UNITS, MEMORY)(tf.ones([BATCH, 2]), None), ValueError, "Perhaps you must set num_units"),
+        (lambda: LUONG(UNITS, MEMORY)(tf.ones([BATCH, 2]), None), ValueError, "set num_units to the keys"),
         (lambda: wrapper(attention_layer_size=[2, 3]), ValueError, "1 attention mechanisms and 2 layers"),
         (lambda: wrapper(attention_layer_size=2, attention_layer=[]), ValueError, "Only one of attention_layer_size"),
         (lambda: wrapper().call(INPUTS[:, 0], ()), TypeError, "instance of AttentionWrapperState"),

@@ -100,7 +100,7 @@ def test_selection_by_id():
         (0, "Ask for 1 or more."),
         (3, "Ask for 4: a program may leave"),
         (32, "TF_IPU_SHIM_SYSTEM=pod32 has 32 IPUs."),
-        (600, "No system that is simulated has more."),
+        (600, "No simulated system has more."),
     ],
 )
 def test_numbers_that_no_device_has(number, advice):

@@ -16,7 +16,7 @@ from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 SHOWN = 4
 """The number of programs with tables: half of them use the most memory, half run longest."""
-_ONE_LEFT = "And a smaller program, which counts too."
+_ONE_LEFT = "The systems count one smaller program too, which is not shown."
 _CLOSE = " It is close: on hardware they may not fit."
 _SPEEDS = ("device only, items/s", "end to end, items/s")
 _HEAD = ("system", "chip", "IPUs", "fits", "headroom", "cycles a step", "error", *_SPEEDS)
@@ -32,7 +32,7 @@ def to_text(programs: Sequence[CapturedProgram], systems: Sequence[System], top:
     """
     if not programs:
         return (
-            "No program was compiled for IPUs: ops in an ipu_scope run one by one. Give them to "
+            "No program was compiled for IPUs: ops in an ipu_scope run one by one. Pass them to "
             "ipu_compiler.compile, a tf.function(jit_compile=True) or a Keras model in the scope of an IPUStrategy."
         )
     estimates: dict[tuple[int, str], Estimate] = {}
@@ -129,7 +129,7 @@ def _program(program: CapturedProgram, systems: Sequence[System], estimates: Seq
     if any(not estimated.exact for estimated in estimates):
         lines.append("  Loops whose iterations are not known count 16.")
     if program.plan.coarse:
-        lines.append(f"  {len(program.plan.coarse)} of its parts could not be looked into: more memory may be needed.")
+        lines.append(f"  {len(program.plan.coarse)} of its parts could not be analysed: more memory may be needed.")
     if len(program.blocks) > 1:
         chips = {estimated.chip.name: estimated for estimated in estimates}
         head = ("IPU", *(f"{name}: fullest tile, busy" for name in chips))

@@ -225,7 +225,7 @@ def check_plugin(library: str | None, has_compiler: bool) -> Check:
 
 def check_plugin_directory() -> Check:
     """Returns whether the plugin can be kept between processes."""
-    expected = "a directory that only this user can write"
+    expected = "a directory that only this user can write to"
     try:
         directory = str(cache.first_writable_directory(cache.cache_directories()))
     except errors.PluginError as error:

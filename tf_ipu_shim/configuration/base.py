@@ -191,7 +191,8 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
                 owner = getattr(owner, category)
             if not isinstance(owner, _ConfigBase):
                 raise ValueError(
-                    f"{'.'.join(categories)} is an option, not a category: it has no attributes. Set the option itself."
+                    f"{'.'.join(categories)} is an option; expected a category, as options have no attributes. Set "
+                    "the option itself."
                 )
             if name not in owner._attributes:
                 raise owner._unknown(name)

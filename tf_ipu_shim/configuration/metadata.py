@@ -102,10 +102,10 @@ class AttributeMetadata:
         """
         if not self._check_type_fn(value):
             kind = types.enum_of(self._attr_type)
-            cure = "convert it first." if kind is None else f"give one of {types.members(kind)}."
+            wanted = "a value of this type" if kind is None else f"one of {types.members(kind)}"
             raise TypeError(
                 f"Trying to set {self._name} to {value}, but it must be of type {self.type}. "
-                f"Received a {type(value).__name__}; {cure}"
+                f"Received a {type(value).__name__}. Pass {wanted}."
             )
 
     def warn_if_deprecated(self) -> None:

@@ -70,6 +70,6 @@ def _proportion(value: Any) -> float:
     if math.isnan(proportion):
         raise OptionError(f"{ORIGIN}{PROPORTION} is {value!r}; expected a number. Use a proportion such as 0.6.")
     if proportion < 0:
-        why = "Value must be greater than or equal to 0, such as 0.6."
-        raise OptionError(f"{ORIGIN}{PROPORTION} is {value!r}. {why}")
+        why = "Value must be greater than or equal to 0."
+        raise OptionError(f"{ORIGIN}{PROPORTION} is {value!r}. {why} Use a proportion such as 0.6.")
     return proportion

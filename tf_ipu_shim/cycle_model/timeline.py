@@ -118,7 +118,10 @@ class _Clock:
                 entries.append(self._sync(blocks, arrivals, step.work, now, busy))
                 ready.extend(other for other in arrivals if other != ipu)
         if waiting:
-            raise SyncError(f"IPUs wait for each other at {_owners(blocks, waiting)}.")
+            raise SyncError(
+                f"IPUs wait for each other at {_owners(blocks, waiting)}; expected one order of exchanges on all IPUs. "
+                "Report the script."
+            )
         entries.sort(key=lambda entry: (entry.start, entry.ipus))
         return entries, now, busy
 

@@ -108,7 +108,10 @@ def parse(name: str, enums: Collection[str] = ()) -> descriptor_pb2.FileDescript
     while text[position:].strip():
         match = _STATEMENT.match(text, position)
         if match is None:
-            raise ValueError(f"{name}.proto: cannot read {text[position : position + 40]!r}.")
+            raise ValueError(
+                f"{name}.proto: cannot read {text[position : position + 40]!r}; expected a statement "
+                "of proto3. Correct the file."
+            )
         position = match.end()
         if match["close"]:
             scopes.pop()

@@ -71,7 +71,9 @@ def _refusing_getattr(ours: str, theirs: str, module_getattr: Callable[[str], An
                 raise
             except AttributeError as error:
                 if _is_raised_inside(error):
-                    raise ImportError(f"{theirs}.{name} could not be loaded: {error}", name=theirs) from error
+                    raise ImportError(
+                        f"{theirs}.{name} could not be loaded. Fix the error in its code: {error}", name=theirs
+                    ) from error
         if is_known_module(f"{theirs}.{name}"):
             return _submodule_name(theirs, name, import_callers.is_import_from(sys._getframe(1)))
         releases = graphcore_names.attributes(theirs).get(name)

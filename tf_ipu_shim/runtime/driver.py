@@ -44,7 +44,7 @@ def _attach(request: Any) -> Any:
 
 def _check_engine_options(device: Any) -> None:
     for message in engine_options.unrecognised(device.engine_options).values():
-        where = "It is in compilation_poplar_options of the IPUConfig or in POPLAR_ENGINE_OPTIONS."
+        where = "Correct it in compilation_poplar_options of the IPUConfig or in POPLAR_ENGINE_OPTIONS."
         raise tf_errors.InternalError(None, None, f"[Poplar][Compile engine] invalid_option: {message} {where}")
 
 

@@ -35,7 +35,7 @@ def install() -> None:
     from tf_ipu_shim.tf_private.datasets import iterator_ops
     from tf_ipu_shim.tf_private.sessions import session
 
-    why = "a session says that its threads are in the process that this one was forked from"
+    why = "a session whose threads are in the parent process raises an error"
     patches.replace(session.BaseSession, "_do_run", _checked, why=why)
     why = "a fork ends without waiting for its parent's threads"
     patches.replace(session.BaseSession, "close", _in_own_process_only, why=why)
@@ -113,7 +113,7 @@ def _after_fork() -> None:
         return
     if context is not None and tf_eager.context_handle(context) is not None:
         _keep(tf_eager.context_handle(context))
-    why = "kernels of functions wait for threads of the process that this one was forked from"
+    why = "kernels of functions do not wait for threads of the parent process"
     patches.replace(tf_eager.context.Context, "remove_function", lambda _: lambda self, name: None, why=why)
     for iterator in _iterators:
         _keep(iterator)

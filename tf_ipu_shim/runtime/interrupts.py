@@ -73,7 +73,7 @@ def install(library: Library) -> None:
 
     # Code that asks whether SIGINT has its default handler, as asyncio does, gets yes.
     patches.replace(signal, "default_int_handler", lambda _: _raise, why="Ctrl-C ends running programs")
-    why = "Ctrl-C ends programs again after a script has put the default handler back"
+    why = "Ctrl-C ends programs again after a script has restored the default handler"
     patches.replace(signal, "signal", _watching_signals, why=why)
     why = "Ctrl-C raises KeyboardInterrupt where TensorFlow would report an error of the program"
     patches.replace(session.BaseSession, "_do_call", lambda stock: _keeping_session(_raising_interrupt(stock)), why=why)

@@ -41,7 +41,8 @@ def _device_by_count(ordinal: Device, num_ipus: int, options: Any, system: syste
             None,
             f"Unsupported number of IPUs requested - could not find an IPU device with {num_ipus} IPUs for the "
             f"TensorFlow virtual device /device:IPU:{ordinal}. Use `tf-ipu info -l` to list the devices of the system: "
-            f"those of {system.name} have {', '.join(map(str, sizes))} IPUs. {_enough_ipus(num_ipus, sizes, system)}",
+            f"those of {system.name} can have {', '.join(map(str, sizes))} IPUs. "
+            f"{_enough_ipus(num_ipus, sizes, system)}",
         )
     return device
 
@@ -59,7 +60,7 @@ def _enough_ipus(required: int, sizes: list[int], system: systems.System) -> str
         if candidate.chip == system.chip and candidate.num_ipus >= required
     ]
     if not larger_devices:
-        return "No system that is simulated has more."
+        return "No simulated system has more."
     least = min(larger_devices, key=lambda candidate: candidate.num_ipus)
     return f"Simulate a larger system: {systems.ENVIRONMENT_VARIABLE}={least.name} has {least.num_ipus} IPUs."
 

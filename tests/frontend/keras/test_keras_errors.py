@@ -133,7 +133,7 @@ def test_models_that_cannot_be_run():
             r"multiple of 8 IPUs: device_mapping=\[0, 4\] of its options puts a stage on IPU 4, and the last .* IPU 0."
         )
         with pytest.raises(
-            ValueError, match=f"{far} Set auto_select_ipus of .* to 8 .* or name only IPUs that there are"
+            ValueError, match=f"{far} Set auto_select_ipus of .* to 8 .* or name only IPUs that the device has"
         ):
             model.fit(X, Y, verbose=0)
         model.set_pipelining_options(device_mapping=[0, 0])

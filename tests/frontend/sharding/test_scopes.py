@@ -49,7 +49,7 @@ def test_ipu_scope_places_and_marks():
 
 @pytest.mark.parametrize("device", ["IPU0", "/device:IPU:first", "/device:IPU:0:1"])
 def test_what_names_no_device(device):
-    with pytest.raises(ValueError, match=f"^ipu_scope takes a device such as '{IPU}', and was given '{device}': "):
+    with pytest.raises(ValueError, match=f"^ipu_scope takes a device such as '{IPU}', and was given '{device}'. "):
         with scopes.ipu_scope(device):
             pass
     assert v1.get_default_graph().get_operations() == [] and tf.constant(1.0).device == ""

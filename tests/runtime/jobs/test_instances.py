@@ -232,7 +232,7 @@ def test_instances_that_bring_other_shapes_all_get_an_error(python, interpreter)
 def test_programs_on_the_model_say_why_instances_cannot_exchange(monkeypatch):
     for name, value in {"TF_IPU_SHIM_SIZE": "2", "TF_IPU_SHIM_RANK": "1", instances.TOTAL_REPLICAS: "4"}.items():
         monkeypatch.setenv(name, value)
-    for flags, words in ("", ""), ("--use_ipu_model", "cannot meet on the IPU model"):
+    for flags, words in ("", ""), ("--use_ipu_model", "cannot exchange data on the IPU model"):
         monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
         _, count, problem = instances.share_of_programs(config_pb2.IpuOptions())
         assert count == 1 and words in problem and bool(problem) == bool(words)
@@ -256,7 +256,7 @@ def test_the_model_has_no_replicas_of_several_instances(python, interpreter, mon
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model")
     for one in poprun(python, interpreter, MODEL, "--num-replicas=4", "--num-instances=2"):
         assert one["mean"] == 1.5
-        assert "cannot meet on the IPU model" in one["error"] and "PopDistStrategy" in one["error"]
+        assert "cannot exchange data on the IPU model" in one["error"] and "PopDistStrategy" in one["error"]
 
 
 def test_programs_reduce_over_the_replicas_that_are_configured(python, interpreter):

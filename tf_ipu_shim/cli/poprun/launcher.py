@@ -135,8 +135,9 @@ class _Job:
             )
         if greeting.first_device is None:
             raise instance.HostError(
-                f"{agent.host}: the system there has too few IPUs for {self._hosts.count(agent.host)} instances of "
-                f"{options.instance_ipus(self._arguments)} IPUs. Choose a larger one with TF_IPU_SHIM_SYSTEM."
+                f"{agent.host}: the system there has too few IPUs; expected enough for "
+                f"{self._hosts.count(agent.host)} instances of {options.instance_ipus(self._arguments)} IPUs. "
+                "Choose a larger one with TF_IPU_SHIM_SYSTEM."
             )
         # The first instance of a host decides for all of them: another job may start there in between.
         on_host = [place for place in places if place.remote and place.remote.host == agent.host]

@@ -206,7 +206,8 @@ class FunctionGraph:
                 names.append(name)
             elif name not in self.arguments:
                 raise ValueError(
-                    f"Op {proto.name} of function {self.name} takes {tensor_name!r}, which names no op and no argument."
+                    f"Op {proto.name} of function {self.name} has the input {tensor_name!r}; expected the name of "
+                    "an op or an argument. Correct the graph definition."
                 )
         return names
 
@@ -220,7 +221,10 @@ class FunctionGraph:
                 if control is not None:
                     node.controls.append(control)
                 elif tensor_name[1:] not in self.arguments:
-                    raise ValueError(f"Op {node.name} is part of a cycle through {tensor_name[1:]}.")
+                    raise ValueError(
+                        f"Op {node.name} is part of a cycle through {tensor_name[1:]}; expected none. "
+                        "Remove it from the graph definition."
+                    )
                 continue
             node.inputs.append(tensor_name)
             name, is_op, _ = tensor_name.partition(":")
@@ -229,7 +233,10 @@ class FunctionGraph:
             if producer is not None:
                 before[producer] = None
             elif is_op:
-                raise ValueError(f"Op {node.name} is part of a cycle through {tensor_name}.")
+                raise ValueError(
+                    f"Op {node.name} is part of a cycle through {tensor_name}; expected none. Remove "
+                    "it from the graph definition."
+                )
         if node.controls:
             before.update(dict.fromkeys(node.controls))
         for predecessor in before:

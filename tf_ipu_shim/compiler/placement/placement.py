@@ -175,15 +175,14 @@ class Placer:
         if not self._exists(location):
             function, node = self._annotated_op(graph, node, location)
             ipus = f"{self._num_shards} IPU{'s' if self._num_shards > 1 else ''}"
-            stage, cure = "", "use a smaller index in ipu_shard or in the device_mapping of the pipeline."
+            stage, other = "", ", or use a smaller index in ipu_shard or in the device_mapping of the pipeline"
             if vocabulary.STAGE_ATTRIBUTE in node.proto.attr:
                 stage = f" of pipeline stage {node.proto.attr[vocabulary.STAGE_ATTRIBUTE].i}"
-                cure = "put several stages on one IPU with the pipeline's device_mapping."
-            cure = f"Select more IPUs with IPUConfig.auto_select_ipus, or {cure}"
+                other = ", or put several stages on one IPU with the pipeline's device_mapping"
             if devices.configured() is None:
-                cure = (
-                    "No IPU system is configured, so there is only one IPU: call configure_ipu_system() of the "
-                    "IPUConfig before the program runs."
+                other = (
+                    ", and call its configure_ipu_system() before the program runs: no IPU system is configured, so "
+                    "there is only one IPU"
                 )
             line = self._line_of(function, node.name)
             raise errors_impl.InternalError(
@@ -191,7 +190,7 @@ class Placer:
                 None,
                 f"Trying to compile a graph for {ipus} that needs more: op {node.name} ({node.op}){stage} is placed on "
                 f"shard {location.shard}{f' at {line}' if line else ''}, but the device has {ipus} (shards 0 to "
-                f"{self._num_shards - 1}). {cure}",
+                f"{self._num_shards - 1}). Select more IPUs with IPUConfig.auto_select_ipus{other}.",
             )
 
     def _annotated_op(

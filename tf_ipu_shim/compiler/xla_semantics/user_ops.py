@@ -49,7 +49,8 @@ def _tensors(
         raise errors.InvalidArgumentError(
             None,
             None,
-            f"{node.name} has {len(types)} {title.lower()}s and {len(shapes)} shapes; expected one for each.",
+            f"{node.name} has {len(types)} {title.lower()}s and {len(shapes)} shapes; expected one for each. Pass "
+            "as many shapes.",
         )
     described = []
     for index, (kind, shape) in enumerate(zip(types, shapes)):

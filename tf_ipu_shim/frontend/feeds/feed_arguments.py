@@ -44,7 +44,8 @@ def accept_old_order(before: int, *names: str) -> Callable[[Callable[..., None]]
                 if twice or len(positional) > len(names):
                     problem = f"argument {twice[0]!r} was given twice" if twice else "too many arguments were given"
                     raise TypeError(
-                        f"{type(self).__name__}: {problem}. With SDK 2.3 and older they are {', '.join(names)}."
+                        f"{type(self).__name__}: {problem}. With SDK 2.3 and older they are {', '.join(names)}. "
+                        "Pass each only once."
                     )
                 args, kwargs = args[:before], {**dict(zip(names, positional)), **kwargs}
             init(self, *args, **kwargs)

@@ -55,7 +55,9 @@ def wrapper(
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{name}: {error}. It has the arguments {', '.join(signature.parameters)}.") from None
+            raise TypeError(
+                f"{name}: {error}. It has the arguments {', '.join(signature.parameters)}. Pass these only."
+            ) from None
         bound.apply_defaults()
         return compute(bound.arguments)
 

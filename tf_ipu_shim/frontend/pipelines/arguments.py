@@ -34,7 +34,7 @@ _SWITCHES = (
 class AccumulatedOutfeed(enum.Enum):
     """Replaces the accumulated sum if a pipeline enqueues one element per execution."""
 
-    LAST = "the last mini-batch's, where that is of all before it: a metric of Keras"
+    LAST = "the last mini-batch's value, which covers all before it, as a metric of Keras does"
 
 
 @dataclasses.dataclass

@@ -288,8 +288,8 @@ class OptimizerFunctionOutput:
             if str(error) != _NO_VARIABLES:
                 raise
             raise ValueError(
-                f"{_NO_VARIABLES} The {type(self._opt).__name__} of an OptimizerFunctionOutput trains the variables "
-                "in the graph's collection, and variables made eagerly are in none. Pass "
+                f"{_NO_VARIABLES} The {type(self._opt).__name__} of an OptimizerFunctionOutput only trains those in "
+                "the graph's collection, and variables made eagerly are in none. Pass "
                 'compute_gradients_kwargs={"var_list": [...]} to OptimizerFunctionOutput.'
             ) from None
 

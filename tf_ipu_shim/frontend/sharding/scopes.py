@@ -49,7 +49,9 @@ def ipu_scope(device: str) -> Iterator[None]:
         try:
             device_spec.DeviceSpecV2.from_string(device)
         except ValueError as error:
-            message = f"ipu_scope takes a device such as '/device:IPU:0', and was given {device!r}: {error}"
+            message = (
+                f"ipu_scope takes a device such as '/device:IPU:0', and was given {device!r}. Pass such a name: {error}"
+            )
             raise ValueError(message) from None
     ensure_device(device, functools.partial(devices.get, attach=False))
     with tracing.resource_variable_scope(), ops.device(device), ipu_jit_scope(0):

@@ -17,7 +17,7 @@ def _dataset_length(self: Any) -> int:
     count = int(self.cardinality)
     if count == cardinality.INFINITE:
         raise TypeError(
-            "len() needs a dataset with an end, but this distributed dataset repeats indefinitely. Use .take(count)."
+            "len() needs a dataset with an end, but this distributed dataset is infinite. Use .take(count)."
         )
     if count == cardinality.UNKNOWN:
         raise TypeError(

@@ -51,7 +51,7 @@ def check_names(tensors: Sequence[TensorInfo], advice: str) -> None:
     names = [tensor.name for tensor in tensors]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"Several tensors would have the names {twice} in the file. {advice}")
+        raise ValueError(f"Several tensors would have the names {twice} in the file; names must be unique. {advice}")
 
 
 class TensorFileWriter:

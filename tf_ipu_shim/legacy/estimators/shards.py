@@ -41,11 +41,12 @@ def check_pipeline(stages: Sequence[Any], mapping: Sequence[int] | None, shards:
         return
     needed = len(stages) if mapping is None else len(set(mapping))
     if needed != shards:
-        advice = f"Map its stages to {shards} by device_mapping"
+        other = ""
         if needed and needed & (needed - 1) == 0:  # auto_select_ipus takes no three of them
-            advice += f", or set num_shards to {needed} and auto_select_ipus to num_replicas times {needed}"
+            other = f", or set num_shards to {needed} and auto_select_ipus to num_replicas times {needed}"
         raise ValueError(
-            f"This pipeline requires {needed} devices, but `IPURunConfig.num_shards` was set to {shards}. {advice}."
+            f"This pipeline requires {needed} devices, but `IPURunConfig.num_shards` was set to {shards}. "
+            f"Map its stages to {shards} with device_mapping{other}."
         )
 
 

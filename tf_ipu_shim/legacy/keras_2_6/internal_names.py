@@ -41,7 +41,7 @@ _EXPERIMENTAL = "mixed_precision.experimental"
 def root_loaded(module: Any) -> None:
     """Adds to Keras' own package the packages that it loaded then, such as `keras.engine`."""
     if module.__name__ in _ROOTS and "__getattr__" not in vars(module):
-        patches.replace(module, "__getattr__", lambda _: _package, why="packages that it loads no more")
+        patches.replace(module, "__getattr__", lambda _: _package, why="packages that it no longer loads")
 
 
 def loaded(name: str, module: Any) -> None:

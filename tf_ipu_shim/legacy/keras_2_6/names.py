@@ -107,7 +107,7 @@ def _call_as_in_keras(initializers: Any) -> None:
 
     A layer made of the configuration of another one then has the same configuration, as with Keras 2.6.
     """
-    why = "Keras saves TensorFlow's initializers as its own, because it reads them so"
+    why = "Keras saves TensorFlow's initializers under its own names, as it reads them"
     for name, initializer in vars(init_ops_v2).items():
         own = vars(initializers).get(name)
         names = vars(own).get(_NAMES) if isinstance(own, type) else None

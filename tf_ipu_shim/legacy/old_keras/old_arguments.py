@@ -30,8 +30,8 @@ def refuse_deleted(name: str, stock: str) -> None:
     """
     if _DELETED_IN <= sdk.current() < _GONE_IN:
         raise RuntimeError(
-            f"{name} has been deleted. Use tf.keras.{stock} within an IPUStrategy scope instead, or emulate SDK 2.1 "
-            "(TF_IPU_SHIM_SDK=2.1)."
+            f"{name} has been deleted. Use tf.keras.{stock} within an IPUStrategy scope instead, or emulate SDK "
+            "2.1, the last one to support it (TF_IPU_SHIM_SDK=2.1)."
         )
 
 

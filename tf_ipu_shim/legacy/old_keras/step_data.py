@@ -74,7 +74,7 @@ class StepData(IPUDataHandler):
         elif 0 <= size < steps * self._accumulation * value:
             raise ValueError(
                 f"Steps per epoch times {count} count ({steps} x {self._accumulation}) is greater than the number of "
-                f"mini-batches in the dataset ({size}) that {value} replicas share. Use "
+                f"mini-batches in the dataset ({size}) that {value} replicas share. Expected at most as many: use "
                 "dataset.repeat(), or fewer steps."
             )
         per_run = self._wanted_steps_per_run or steps

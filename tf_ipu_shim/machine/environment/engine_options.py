@@ -86,7 +86,7 @@ def parse(
         if isinstance(value, bool):
             options[name] = "true" if value else "false"
         elif not isinstance(value, str):
-            raise ValueError(f"{variable} gives {name!r} the value {json.dumps(value)}. {advice}")
+            raise ValueError(f"{variable} gives {name!r} the value {json.dumps(value)}; expected a string. {advice}")
     return options
 
 
@@ -131,8 +131,8 @@ def unrecognised(options: Iterable[str]) -> dict[str, str]:
     for name in options:
         meant = None if name in known() else _nearest(name)
         if meant or not all(name.partition(".")):
-            advice = f"Did you mean '{meant}'?" if meant else "Use the name of one, such as 'debug.allowOutOfMemory'."
-            messages[name] = f"Unrecognised option '{name}' of engines. {advice} If not, leave it out."
+            hint = f"Did you mean '{meant}'?" if meant else "Use the name of one, such as 'debug.allowOutOfMemory'."
+            messages[name] = f"Unrecognised option '{name}' of engines. {hint} If not, leave it out."
     return messages
 
 

@@ -182,7 +182,7 @@ def effects() -> tuple[OptionEffect, ...]:
     flag_effects = [
         OptionEffect(name=name, effect=row["effect"], meaning=row["meaning"]) for name, row in _rows().items()
     ]
-    old = [OptionEffect(name=name, effect=RECORDED, meaning="newer SDKs take it and ignore it") for name in RETIRED]
+    old = [OptionEffect(name=name, effect=RECORDED, meaning="newer SDKs accept it and ignore it") for name in RETIRED]
     return (*flag_effects, *old)
 
 

@@ -87,8 +87,8 @@ def _read_compiler_option(word: str, rest: Iterator[str], arguments: Arguments) 
         arguments.compiler.append(word)
     else:
         options = ("--target", "--checked", "--no-checked", "--verbose", "--version")
-        hint = spelling.did_you_mean(word, options, "{}") or " popc --help lists the options."
-        raise ValueError(f"option {word} is not supported.{hint}")
+        hint = spelling.did_you_mean(word, options, "{}")
+        raise ValueError(f"option {word} is not supported.{hint} Use an option of popc --help.")
 
 
 def _read_source(word: str, arguments: Arguments) -> None:
@@ -100,7 +100,7 @@ def _read_source(word: str, arguments: Arguments) -> None:
     else:
         raise ValueError(f"{word} ends in {ending!r}; expected a C++ source: {', '.join(_SOURCES)}. Rename it.")
     if not os.path.isfile(word):
-        raise ValueError(f"{word}: there is no such file in {os.getcwd()}. Name an existing source.")
+        raise ValueError(f"{word}: there is no such file in {os.getcwd()}; expected a source. Name an existing one.")
 
 
 def _value(word: str, option: str, rest: Iterator[str]) -> str:

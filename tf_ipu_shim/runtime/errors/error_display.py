@@ -40,7 +40,7 @@ def install() -> None:
         lambda: setattr(sys, "excepthook", _show),
         lambda: setattr(sys, "excepthook", stock),
         why="an uncaught error is shown with the script's own lines and without TensorFlow's repetitions",
-        undone="it is Python's own again",
+        undone="Python's own function is restored",
     )
 
 
@@ -53,7 +53,7 @@ def _install_for_threads() -> None:
         lambda: setattr(threading, "excepthook", _show_of_thread),
         lambda: setattr(threading, "excepthook", stock),
         why="an uncaught error of a thread is shown as one of the script is, under the thread's name",
-        undone="it is Python's own again",
+        undone="Python's own function is restored",
     )
 
 

@@ -21,7 +21,8 @@ FIRST_DEVICE = "TF_IPU_SHIM_FIRST_DEVICE"
 
 
 _ON_MODEL = (
-    "Replicas of several instances cannot meet on the IPU model. Leave --use_ipu_model out of TF_POPLAR_FLAGS, "
+    "Replicas of several instances cannot exchange data on the IPU model. Leave --use_ipu_model out of "
+    "TF_POPLAR_FLAGS, "
     "or reduce with PopDistStrategy or ipu.distributed, which do so on the host."
 )
 

@@ -81,8 +81,9 @@ def current() -> Job:
     local_size = _number(environment, variables[3], local_size)
     if local_size != size and not addresses:
         raise errors.UnsupportedError(
-            f"This job has {size} processes, {local_size} of them on this machine. Say where they are: "
-            f'{ADDRESSES}="host:port,host:port,...", by rank, the same for all (mpirun -x {ADDRESSES}).'
+            f"This job has {size} processes, {local_size} of them on this machine; the addresses of all are needed. "
+            f'Say where they are: {ADDRESSES}="host:port,host:port,...", by rank, the same for all '
+            f"(mpirun -x {ADDRESSES})."
         )
     name = environment.get("TF_IPU_SHIM_JOB") or environment.get(variables[4]) or str(os.getppid())
     return Job(name, rank, size, local_rank, local_size, addresses)

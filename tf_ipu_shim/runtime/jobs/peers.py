@@ -75,7 +75,8 @@ class Peers:
         except OSError as error:
             raise CollectiveError(
                 f"The process of rank {current_job.rank} cannot listen at {self._place(current_job.rank)}: another "
-                f"process of this job has its rank, or another program the port. {error}"
+                f"process of this job has its rank, or another program the port. Give each process a rank and a "
+                f"free port: {error}"
             ) from error
         deadline = time.monotonic() + rendezvous.WAIT_SECONDS
         for rank in self._others:

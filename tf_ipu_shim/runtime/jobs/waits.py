@@ -76,7 +76,7 @@ class Waits:
         self._ask()
         descriptions = [(rank, _describe(call, *self._heard[rank])) for rank in self._others]
         late = [f" Rank {rank} {state}." for rank, state in descriptions if state]
-        return "".join(late) or " The others have reached it, too early or by now."
+        return "".join(late) or " The others have reached it, earlier or in the meantime."
 
     def was_waiting_in(self, rank: int, call: str) -> bool:
         """Returns whether a process was last heard of waiting in a collective."""

@@ -99,7 +99,7 @@ def why_not(op: str) -> str:
     """Why an op cannot run by itself; empty if it can."""
     found = definition(op)
     if found is None:
-        return "has a kernel and no definition"
+        return "has a kernel but no definition"
     return next((reason for reason, holds in _REASONS.items() if holds(found)), "") or _listed(op) or _handles(found)
 
 
@@ -113,8 +113,8 @@ def _has_references(found: Any) -> bool:
 
 _REASONS: dict[str, Callable[[Any], bool]] = {
     "TensorFlow has removed it": _is_removed,
-    "made by TensorFlow's own passes; no script can": lambda found: found.name.startswith("_"),
-    "reference variables, which IPUs have not": _has_references,
+    "made by TensorFlow's passes; scripts cannot make it": lambda found: found.name.startswith("_"),
+    "reference variables, which IPUs do not have": _has_references,
     "runs functions: random programs have those": lambda found: any("func" in one.type for one in found.attr),
 }
 
@@ -132,11 +132,11 @@ def _handles(found: Any) -> str:
     given = {argument.type for argument in found.output_arg}
     taken = {argument.type for argument in found.input_arg}
     if tf.variant.as_datatype_enum in taken | given:
-        return "takes or gives a variant: a list, a dataset or an iterator"
+        return "accepts or returns a variant: a list, a dataset or an iterator"
     if tf.resource.as_datatype_enum in given:
         return "makes a handle"
     if tf.resource.as_datatype_enum in taken and not found.name.startswith(op_recipes.TAKES_VARIABLES):
-        return "takes a handle of something that is no variable"
+        return "accepts the handle of a resource that is not a variable"
     return ""
 
 

@@ -13,27 +13,25 @@ from soak.ops import hostile
 
 _IS_NEW = int(tf.version.VERSION.split(".")[1]) >= 21
 
-_ONEDNN = (
-    "the CPU has it by oneDNN, which adds up in another order and checks other shapes; IPUs by TensorFlow's own kernel"
-)
-_ROUNDED = "16-bit floats, which the CPU has oneDNN add up in float32"
+_ONEDNN = "the CPU uses oneDNN, which sums in another order and checks shapes differently; IPUs use TensorFlow's kernel"
+_ROUNDED = "16-bit floats, which oneDNN on the CPU sums in float32"
 _NO_BATCH = (
-    "of an empty batch the CPU's oneDNN has zeros for a mean, XLA NaN, TensorFlow's own kernel writes nothing; eagerly "
-    "the CPU has oneDNN's sums"
+    "the mean of an empty batch is zero in oneDNN and NaN in XLA; TensorFlow's kernel does not write it. Eagerly "
+    "the CPU uses oneDNN"
 )
 _TIES = (
-    "inputs that no pooling made: the CPU finds the given output, XLA the largest. Ties, NaN, sizes over "
-    "batches and shapes that XLA does not check"
+    "inputs that do not come from a pooling: the CPU looks for the given output, XLA for the largest element. Ties, "
+    "NaN, windows over the batch, and shapes that XLA does not check"
 )
 _THRESHOLD = (
-    "a threshold of another dtype than the values. TensorFlow's kernel reads it as one of theirs. A float16 has "
-    "the bytes after it in memory"
+    "a threshold whose dtype is not that of the values. TensorFlow's kernel reads it as theirs: a float16 with the "
+    "bytes after it in memory"
 )
 _UNINITIALISED = "results that nothing writes"
-_NOT_ONE = "in a function the CPU has zeros, eagerly ones"
-_RANDOM = "random numbers are XLA's in both modes, and XLA accepts any range: only TensorFlow's own kernel refuses one"
+_NOT_ONE = "the CPU returns zeros in a function, ones eagerly"
+_RANDOM = "random numbers are XLA's in both modes, and XLA accepts every range; TensorFlow's kernel refuses empty ones"
 _EMPTY = (
-    "the CPU's oneDNN gives an empty input's shape for the result, (0, 4, 4, 3) where filters have 5 channels, and "
+    "for an empty input, oneDNN on the CPU returns the input's shape, such as (0, 4, 4, 3) with 5 filters. It "
     "refuses empty filters"
 )
 
@@ -59,9 +57,7 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
 EMPTY: dict[str, str] = {
     **dict.fromkeys((f"FusedBatchNorm{kind}" for kind in ("", "V2", "V3", "Grad", "GradV2", "GradV3")), _NO_BATCH),
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative"), _EMPTY),
-    **dict.fromkeys(
-        ("AvgPoolGrad", "AvgPool3DGrad"), "the CPU has it by oneDNN, which gives zeros for an empty gradient"
-    ),
+    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), "the CPU uses oneDNN, which returns zeros for an empty gradient"),
     **dict.fromkeys((f"{kind}{axes}" for kind in ("RFFT", "IRFFT") for axes in ("", "2D", "3D")), _UNINITIALISED),
     "MatrixSolveLs": _UNINITIALISED,  # of matrices without rows
 }
@@ -92,30 +88,34 @@ _EVERYWHERE = ("eager", *_PROGRAMS)
 _PADDING = Edge(
     _EVERYWHERE,
     _NOT_FINITE,
-    "windows on padding: an IPU adds up 16-bit floats in float32 by oneDNN, which leaves padding out. 16-bit kernels "
-    "multiply its zeros",
+    "windows on padding: IPUs sum 16-bit floats in float32 with oneDNN, which leaves padding out; 16-bit kernels "
+    "multiply by its zeros",
     "float16[",
 )
 _SUMS = Edge(
     _EVERYWHERE,
     ("largest", "out of range"),
-    "sums whose parts leave the type's range, or cancel out but for a rounding, in another order",
+    "sums in another order, whose parts overflow, or cancel out except for a rounding error",
 )
 _UNWRITTEN = Edge(_EVERYWHERE, (*_NOT_FINITE_OR_LARGE, "denormals", "negative and zero"), _UNINITIALISED)
 _PLACES = Edge(
     ("xla",),
     ("largest",),
-    "TensorFlow's kernel doubles a root or divides its gradient by two, by an element's place: one is out of range",
+    "TensorFlow's kernel either multiplies a root by two or divides its gradient by two, depending on the element's "
+    "position; one of "
+    "them overflows",
 )
 _RATES = Edge(
     ("xla",),
     ("largest",),
-    "rates and decays of the largest number: XLA rounds a sum of products once (fused multiply-add), a kernel each",
+    "rates and decays of the largest number: XLA rounds a sum of products once (fused multiply-add), a kernel "
+    "rounds each product",
 )
 _CANCELLED = Edge(
     ("xla",),
     ("largest", "out of range"),
-    "products that cancel out but for a rounding: XLA of 2.21 rounds one together with the sum, a kernel each",
+    "products that cancel out except for a rounding error: XLA of 2.21 rounds a product together with the sum, a "
+    "kernel separately",
 )
 _NEXT_COLUMN = Edge(
     ("xla",),
@@ -127,12 +127,12 @@ _NO_POOLING = Edge(_PROGRAMS, ("",), _TIES)
 _WINDOWS = Edge(
     ("xla",),
     _NOT_FINITE,
-    "gradients of windows that have nothing but NaN and -infinity: oneDNN may take a place of the padding",
+    "gradients of windows with only NaN and -infinity: oneDNN may select an element of the padding",
 )
 _OWN_POOLING = Edge(
     _EVERYWHERE,
     _NOT_FINITE,
-    "the CPU has it by oneDNN, which leaves NaN out; IPUs by TensorFlow's own kernel in both execution modes",
+    "the CPU uses oneDNN, which ignores NaN; IPUs use TensorFlow's kernel in both execution modes",
 )
 _MODEL_SOFTMAX = Edge(
     _PROGRAMS,
@@ -140,7 +140,7 @@ _MODEL_SOFTMAX = Edge(
     "an IPU Model computes float16 in float32, whose softmax is oneDNN's: 0 next to NaN",
     "(float16[",
 )
-_NO_SIZE = Edge(("eager",), ("zeros",), "zeros for a size: the CPU's oneDNN has an empty result, IPUs refuse it")
+_NO_SIZE = Edge(("eager",), ("zeros",), "a size of zero: oneDNN on the CPU returns an empty result, IPUs refuse it")
 
 EDGES: dict[str, list[Edge]] = {
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "Conv2DBackpropFilter",

@@ -166,4 +166,4 @@ def _waited(child: subprocess.Popen[bytes], path: pathlib.Path, silence: float) 
             elif time.monotonic() - since > silence:
                 child.kill()
                 child.wait()
-                return f"gave no sign for {silence:g} s"
+                return f"did not answer for {silence:g} s"

@@ -86,14 +86,14 @@ TAKES_VARIABLES = (
 _FILES = "reads or writes files"
 _CALLS = "runs functions: random programs have those"
 _BETWEEN = "waits for another process or thread"
-_PARTS = "part of a graph's control flow, nothing on its own"
+_PARTS = "part of a graph's control flow, which does not run separately"
 _TESTS = "of TensorFlow's own tests"
 _BARRIERS = "holds state of the host process"
 NOT_RUN: dict[str, str] = {
     "Abort": "ends the process",
     **dict.fromkeys(
         ("Ipu*", "IPU*", "ApplicationCall", "ApplicationRuntime", "PopDatastream*", "ReplicationIndex"),
-        "this plugin's own, which has tests for it"),
+        "an op of this plugin, which has tests"),
     **dict.fromkeys(
         ("Save*", "Restore*", "ReadFile", "WriteFile", "MatchingFiles", "MergeV2Checkpoints", "LoadAndRemapMatrix",
          "RecordInput", "FileSystemSetConfiguration", "ImmutableConst", "GenerateVocabRemapping", "DumpTensor"),
@@ -108,7 +108,7 @@ NOT_RUN: dict[str, str] = {
     **dict.fromkeys(("Map*", "OrderedMap*", "Stage*", "Unstage", "GetSession*", "DeleteSessionTensor", "TensorArray*",
                      "AddManySparseToTensorsMap", "AddSparseToTensorsMap", "TakeManySparseFromTensorsMap"), _BARRIERS),
     **dict.fromkeys(("Timestamp", "GetDeadline", "Debug*", "Copy", "CopyHost", "DevicePlacementOp", "DeviceIndex"),
-                    "tells of the process, not of its input"),
+                    "describes the process, not its input"),
 }  # fmt: skip
 
 # Ops that draw new numbers: shapes and types are compared.

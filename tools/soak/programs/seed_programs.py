@@ -148,9 +148,9 @@ def _problem(program: Program, found: Outcome) -> str:
         return found.text()
     first, again = found.values[: program.runs], found.values[program.runs :]
     if not same(Outcome(first), Outcome(again)):
-        return "the same seed draws others"
+        return "the same seed draws different numbers"
     if program.draws[0][0] == "normal" and np.array_equal(first[0][0], first[1][0]):
-        return "two runs draw the same"
+        return "two runs draw the same numbers"
     if program.replicas == 1:
         return ""
     own = first[0][0][:, 0], first[0][0][:, 1]

@@ -292,7 +292,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
 
 def _refuse_assignment(name: str) -> None:
     def refuse(self: ALSOptimizer, _: Any) -> None:
-        raise ValueError(f"{name} is a read only property. The optimizer finds it by itself.")
+        raise ValueError(f"{name} is a read only property. The optimizer computes it: remove the assignment.")
 
     setattr(ALSOptimizer, name, getattr(ALSOptimizer, name).setter(refuse))
 

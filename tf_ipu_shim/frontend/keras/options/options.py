@@ -86,7 +86,7 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
     """Checks the arguments of the accumulating optimizer."""
     name = "gradient_accumulation_optimizer_kwargs"
     if not isinstance(kwargs, Mapping):
-        raise TypeError(f"`{name}` must be a dictionary. Pass a dictionary.")
+        raise TypeError(f"`{name}` must be a dictionary, not {type(kwargs).__name__}. Pass a dictionary.")
     if "opt" in kwargs:
         raise ValueError(
             f"Found `opt` key in `{name}`. This is not supported: the optimizer which the model has been compiled with "

@@ -91,7 +91,8 @@ def replication_factor(device: str, shards: int, mapping: Sequence[int] | None =
         mapped = _mapped_ipus(mapping, available)
         raise ValueError(
             f"Current device has {available} IPUs attached, however the current model requires a multiple of "
-            f"{ipus_per_replica} IPUs{mapped}. {_replication_fix(ipus_per_replica, bool(mapped))}"
+            f"{ipus_per_replica} IPUs{mapped}. Set auto_select_ipus of the IPUConfig to {ipus_per_replica} or a "
+            f"multiple{_other_fix(bool(mapped))}."
         )
     return max(available // ipus_per_replica, 1)
 
@@ -105,14 +106,14 @@ def _mapped_ipus(mapping: Sequence[int] | None, available: int) -> str:
     )
 
 
-def _replication_fix(shards: int, mapped: bool) -> str:
+def _other_fix(mapped: bool) -> str:
     if devices.configured() is None:
         return (
-            f"No IPU system is configured, so there is one IPU. Set auto_select_ipus of an IPUConfig to {shards} "
-            "or a multiple, and call its configure_ipu_system() before creating the strategy."
+            ", and call its configure_ipu_system() before creating the strategy: no IPU system is configured, so there "
+            "is one IPU"
         )
-    other = "name only IPUs that there are" if mapped else "give the model fewer pipeline stages or shards"
-    return f"Set auto_select_ipus of the IPUConfig to {shards} or a multiple before configure_ipu_system, or {other}."
+    other = "name only IPUs that the device has" if mapped else "give the model fewer pipeline stages or shards"
+    return f" before configure_ipu_system, or {other}"
 
 
 def reduce_metrics(logs: Any, replicas: int, method: ReplicatedMetricReductionMethod) -> Any:

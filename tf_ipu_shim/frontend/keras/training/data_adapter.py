@@ -310,8 +310,8 @@ class IPUDataHandler:
             size = int(cardinality.cardinality(self._dataset))
         if size < 0:
             raise ValueError(
-                "Could not infer the size of the data, which is infinite or unknown. With such a dataset, "
-                "specify the number of steps: `steps_per_epoch` in fit, `steps` in evaluate and predict."
+                "Could not infer the size of the data, which is infinite or unknown; expected a number of steps "
+                "with such a dataset. Pass `steps_per_epoch` to fit, or `steps` to evaluate and predict."
             )
         if size == 0:
             if self._adapter.get_size() is None:

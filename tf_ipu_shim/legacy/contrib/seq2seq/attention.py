@@ -135,7 +135,7 @@ class LuongAttention(MemoryAttention):
         if units != depth:
             raise ValueError(
                 f"Incompatible or unknown inner dimensions between query and keys: the query has {depth} units and the "
-                f"keys have {units}. Perhaps you must set num_units to the keys' dimension ({units})?"
+                f"keys have {units}. Both must be equal: set num_units to the keys' dimension ({units})."
             )
         with v1.variable_scope(None, "luong_attention", [query]):
             scores = v1.squeeze(v1.matmul(v1.expand_dims(query, 1), self.keys, transpose_b=True), [1])

@@ -75,7 +75,7 @@ def install() -> None:
         f"sys.modules['{NAME}']",
         _take_the_name,
         _restore_keras,
-        why="layers, models and optimizers of `tensorflow.python.keras` are those of `tf.keras`, as they were",
+        why="layers, models and optimizers of `tensorflow.python.keras` are those of `tf.keras`, as in TensorFlow 2.5",
         undone="it is TensorFlow's copy again",
     )
     exchange(_counterpart, "of `tensorflow.python.keras`, and imported before `ipu`")

@@ -33,7 +33,7 @@ _PACKAGES = {
     "python": "tensorflow.python",
 }
 _NO_ESTIMATOR = (
-    "tf.estimator: TensorFlow has no Estimator from 2.16 on. Install TensorFlow 2.15 (Python 3.10 or 3.11), or train "
+    "tf.estimator: TensorFlow has no Estimator from 2.16 on; expected 2.15. Install it (Python 3.10 or 3.11), or train "
     "with an infeed and ipu.loops.repeat."
 )
 # Libraries that bind `tensorflow` when they are imported, expect version 2 there, and are loaded lazily by its API.

@@ -141,15 +141,15 @@ class HostCallbackOp : public OpKernel {
     } catch (const std::exception& error) {
       context->CtxFailure(errors::Internal(where_, " threw ", error.what()));
     } catch (...) {
-      context->CtxFailure(errors::Internal(where_, " threw something that is no std::exception"));
+      context->CtxFailure(errors::Internal(where_, " threw an object that is not a std::exception"));
     }
   }
 
  private:
   void CheckType(OpKernelConstruction* context, DataType type) const {
     OP_REQUIRES(context, DataTypeCanUseMemcpy(type),
-                errors::InvalidArgument(where_, " is given or gives ", DataTypeString(type),
-                                        ", which is no array of numbers"));
+                errors::InvalidArgument(where_, " receives or returns ", DataTypeString(type),
+                                        ", which is not an array of numbers"));
   }
 
   std::string symbol_, attributes_, where_;

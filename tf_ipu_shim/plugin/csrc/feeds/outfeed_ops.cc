@@ -142,7 +142,7 @@ class OutfeedDequeueOp : public OpKernel {
       OP_REQUIRES(context, !is_synthetic_,
                   errors::FailedPrecondition(
                       "Trying to get the last value from outfeed queue ", feed_id_, " when using synthethic data. This is ",
-                      "not supported. Use IPUOutfeedMode.ALL, which gives no elements, or leave outfeed out of ",
+                      "not supported. Use IPUOutfeedMode.ALL, which returns no elements, or leave outfeed out of ",
                       "--synthetic_data_categories in TF_POPLAR_FLAGS."));
       const std::vector<Element> last = outfeed->Last();
       const Outfeed::Zeros zeros = outfeed->LastZeros();

@@ -17,7 +17,7 @@ inline tensorflow::Status CheckMayCallPython() {
     return tensorflow::OkStatus();
   }
   return tensorflow::errors::Unimplemented(
-      "Asynchronous eager execution does not go with IPUs, whose ops ask Python to attach and to lower programs. Call "
+      "Asynchronous eager execution is not supported with IPUs, whose ops call Python to attach and to lower programs. Call "
       "tf.config.experimental.set_synchronous_execution(True), or leave the asynchronous scope.");
 }
 

@@ -32,7 +32,7 @@ int guarded(char** error, const std::function<void()>& call) {
     *error = strdup((demangled(typeid(failure).name()) + ": " + failure.what()).c_str());
     return static_cast<int>(Code::Internal);
   } catch (...) {
-    *error = strdup("a user's op threw an object that is no std::exception");
+    *error = strdup("a user's op threw an object that is not a std::exception");
     return static_cast<int>(Code::Internal);
   }
 }

@@ -75,7 +75,7 @@ void callUser(const std::string& what, const std::function<void()>& call) {
   } catch (const std::exception& error) {
     throw Failure(Code::Internal, what + " threw " + demangled(typeid(error).name()) + ": " + error.what());
   } catch (...) {
-    throw Failure(Code::Internal, what + " threw an object that is no std::exception. Throw a std::exception.");
+    throw Failure(Code::Internal, what + " threw an object that is not a std::exception. Throw a std::exception.");
   }
 }
 

@@ -93,7 +93,9 @@ class PipelineConverter(Converter):
                 "stages of a pipeline are placed by device_info."
             )
         if "converter" not in self.cfg:
-            raise ValueError(f"{self.unnamed}. Set its `converter` to 'auto', 'manual' or 'load'.")
+            raise ValueError(
+                f"{self.unnamed}; expected a `converter`, and it has none. Set it to 'auto', 'manual' or 'load'."
+            )
         utils.validate_pipeline_cfg(self.param, dict.fromkeys(("converter", *self.keys)), self.behavior)
         if self.cfg["converter"].lower() != self.behavior:
             return
