@@ -64,7 +64,7 @@ def _without_templates(declaration: str) -> str:
 
 
 def _declared(declaration: str) -> str | None:
-    """Returns the name of one declaration; None for what declares none that users call."""
+    """Returns the name of one declaration; None for declarations that users do not call."""
     declaration = _without_templates(declaration).strip()
     declaration = declaration.removeprefix("template").strip()
     if not declaration or declaration.startswith(("extern", "friend")) or "operator" in declaration:

@@ -79,8 +79,8 @@ def attribute_sources(names: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 def refused(error: errors.MissingModuleError) -> AttributeError:
     """Returns the error for an attribute whose module is missing.
 
-    `names.unsupported_names` refuses a module that Graphcore has and this package has not, under its name. One
-    that needs another TensorFlow has said so itself.
+    `names.unsupported_names` raises the error for a module of Graphcore's that this package does not have. A module
+    that needs another TensorFlow raises its own error.
     """
     is_ours = str(error.name).endswith("(emulated)")
     return AttributeError(str(error)) if is_ours else errors.MissingAttributeError(str(error))

@@ -37,7 +37,7 @@ def openReport(path: str | os.PathLike[str], debug_path: str | os.PathLike[str] 
 
     Args:
         path: `profile.pop` in the folder of a program.
-        debug_path: taken and not needed: the user's lines are in the profile.
+        debug_path: not needed: the user's lines are in the profile.
 
     Returns:
         The report.

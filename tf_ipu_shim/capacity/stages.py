@@ -21,7 +21,7 @@ from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 _STAGES = (2, 4, 8, 16)
 _WORTH = 0.95
-"""A pipeline is cut again where its busiest stage has at most this part of its work left."""
+"""A new split is proposed if its busiest stage has at most this part of the present work."""
 
 
 class Split(NamedTuple):

@@ -193,7 +193,7 @@ def _split_name(name: str) -> tuple[str, str]:
 
 
 def short_name(name: str) -> str:
-    """Returns a dotted name as scripts are used to write it.
+    """Returns a dotted name as scripts write it.
 
     Example:
         >>> short_name("tensorflow.python.ipu.utils.reset_ipu_seed")
@@ -209,7 +209,7 @@ def _option_names() -> dict[str, Option]:
 
 @functools.cache
 def _call_names() -> dict[str, frozenset[str]]:
-    """For each entry of the table of arguments the names that its calls go by: of functions, classes or modules."""
+    """The names of the functions, classes or modules of each entry of the table of arguments."""
     names = {}
     for key, call in arguments.CALLS.items():
         words = [key.rpartition(" ")[2], *re.findall(r"`([\w.]+)`", call.heading)]
@@ -218,7 +218,7 @@ def _call_names() -> dict[str, frozenset[str]]:
 
 
 def ignored_arguments(use: Use) -> list[tuple[str, str]]:
-    """Returns the keyword arguments of a call that change nothing here, with the reasons."""
+    """Returns the keyword arguments of a call without effect, with the reasons."""
     if use.call is None:
         return []
     keywords = [word.arg for word in use.call.keywords if word.arg]

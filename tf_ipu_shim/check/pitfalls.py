@@ -37,7 +37,7 @@ class Pitfall(NamedTuple):
 
 
 def find_pitfalls(scans: Iterable[tuple[SourceFile, Scan]]) -> Iterator[tuple[pathlib.Path, Pitfall]]:
-    """Yields the traps of a script's files."""
+    """Yields the pitfalls in a script's files."""
     scans = list(scans)
     uses = [use for _, scan in scans for use in scan.uses]
     if not any(not use.name.startswith(".") for use in uses):
@@ -149,7 +149,7 @@ def _model_pitfalls(tree: ast.Module, scan: Scan) -> Iterator[Pitfall]:
 
 
 def _built_outside_scope(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> dict[str, int]:
-    """Returns the lines of models made outside every scope, by the name that they are given."""
+    """Returns the lines of models made outside every scope, by the name of their variable."""
     around = [*scopes, *_nodes_of_type(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
     inside = {id(below) for node in around for below in ast.walk(node)}  # who calls a function may be in a scope
     makers = _model_factories(tree, scan, scopes)
@@ -162,7 +162,7 @@ def _built_outside_scope(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -
 
 
 def _model_factories(tree: ast.Module, scan: Scan, scopes: list[ast.With]) -> set[str]:
-    """Returns the file's own classes of models, and its functions that return a model which they make in no scope."""
+    """Returns the model classes that the file defines, and its functions that create a model outside every scope."""
     makers: set[str] = set()
     for node in _nodes_of_type(tree, (ast.ClassDef,)):
         if any(_is_model(base, scan) or dotted_text(base) in makers for base in node.bases):

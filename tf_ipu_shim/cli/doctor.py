@@ -28,9 +28,9 @@ from tf_ipu_shim.plugin import build, cache, compiler
 PYTHONS = ((3, 10), (3, 13))
 """The first and the last Python that setup.cfg promises."""
 TENSORFLOWS = ((2, 15, 1), (2, 22))
-"""The first TensorFlow that is supported, and the first one again that is not."""
+"""The first supported TensorFlow, and the first one after the supported range."""
 ONLY_FILES = "tensorflow-cpu-aws"
-"""What `check_tensorflow` 2.15 for ARM takes its files from."""
+"""The package that has the files of `tensorflow` 2.15 for ARM."""
 OK, NOTE, PROBLEM = "ok", "note", "PROBLEM"
 
 # In a separate process: a TensorFlow made for other processors ends the process that imports it.

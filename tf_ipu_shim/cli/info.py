@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def answer(program: str, text: Callable[[System, Mapping[int, Holder]], str], name: str | None = None) -> int:
-    """Prints something of a simulated system."""
+    """Prints the requested facts about a simulated system."""
     try:
         system = systems.named(name) if name else systems.current()
         shown = text(system, attach.in_use(system))

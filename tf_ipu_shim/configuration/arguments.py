@@ -1,6 +1,6 @@
 """The effects of arguments of API calls: pipelines, layers, models, feeds, ops, optimizers, host calls.
 
-Each argument is a row of `arguments.csv`. The call notes an argument that changes nothing by the row's name.
+Each argument is a row of `arguments.csv`. The call notes an argument without effect by the row's name.
 `tests/house/test_arguments.py` looks for arguments that are neither read nor noted.
 """
 
@@ -23,7 +23,7 @@ class Argument:
 
     Args:
         effect: one of `machine.environment.effects.EFFECTS`.
-        default: the default of an argument that is only recorded: with this value it is as if it were not given.
+        default: the default of an argument without effect; with this value it counts as not passed.
     """
 
     effect: str
@@ -71,7 +71,7 @@ def effects(call: str) -> tuple[OptionEffect, ...]:
 
 
 def note_arguments(call: str, **values: Any) -> None:
-    """Records arguments that change nothing, unless they have their defaults: for the memory report and the log.
+    """Records arguments without effect, unless they have their defaults, for the memory report and the log.
 
     Called once per call in a script, never while a program runs.
 

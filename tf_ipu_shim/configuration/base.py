@@ -225,7 +225,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
 
         Raises:
             TypeError: if a value is not of the option's type.
-            ValueError: if an integer is none of the enum's members.
+            ValueError: if an integer is not a member of the enum.
 
         Source: `tensorflow.python.ipu.config` (SDK 2.4 and newer).
 
@@ -262,7 +262,7 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
 
         Raises:
             TypeError: if a value is not of the option's type.
-            ValueError: if the text is not a JSON, or an integer is none of the enum's members.
+            ValueError: if the text is not a JSON object, or an integer is not a member of the enum.
 
         Source: `tensorflow.python.ipu.config` (SDK 2.4 and newer).
         """

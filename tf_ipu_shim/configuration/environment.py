@@ -40,7 +40,7 @@ class Variable:
 
 
 def _one_of(name: str, *values: str) -> None:
-    """Raises ValueError if the variable is set to something else."""
+    """Raises ValueError if the variable is set to another value."""
     setting = os.environ.get(name, "")
     if setting and setting.lower() not in values:
         expected = f"{', '.join(map(repr, values[:-1]))} or {values[-1]!r}"

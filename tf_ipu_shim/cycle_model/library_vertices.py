@@ -12,7 +12,7 @@ from tf_ipu_shim.cycle_model.vertices import SUPERVISOR, bytes_of, vector_width
 from tf_ipu_shim.machine.chips import ChipSpec
 
 _RANDOM_LOOPS = {"uniform": (32, 16), "normal": (2, 4)}
-"""Numbers that four cycles give, of float32 and float16: poprandCycleEstimators.cpp:34 and 81.
+"""Random numbers that four cycles produce, of float32 and float16: poprandCycleEstimators.cpp:34 and 81.
 
 The estimator counts a uniform number as an eighth of what its loop of four cycles for a vector suggests.
 """
@@ -91,7 +91,7 @@ def reduce(
 ) -> int:
     """Returns the cycles of a reduction on a tile, by the fastest vertex for its layout.
 
-    The workers share the results; if these are few, also the partials of each, and then add up each other's.
+    The workers share the results; if these are few, also the partials of each, and then sum their results.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS

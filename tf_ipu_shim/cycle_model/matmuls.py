@@ -280,7 +280,7 @@ class _OperandOrder(NamedTuple):
     """A matmul with its operands on one of the two sides.
 
     Args:
-        groups: see `plan_matmul`, as all others.
+        groups: see `plan_matmul`, also for the other arguments.
         rows: the rows of the operand that moves past the units.
         inner: the axis that is summed over.
         columns: the columns of the operand that the units hold.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 PARTIALS, PROPORTION = "partialsType", "availableMemoryProportion"
 READ = frozenset({PARTIALS, PROPORTION})
-"""Options that change what is modelled; any other changes nothing."""
+"""Options that change what is modelled; others have no effect."""
 DEFAULT_PROPORTION = 0.6
 ORIGIN = "[Poplar][Build graph] invalid_option: "
 _TYPES = {"half": True, "float": False}

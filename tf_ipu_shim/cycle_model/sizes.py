@@ -63,7 +63,7 @@ class ReduceSizes(NamedTuple):
     Args:
         inputs: elements read.
         outputs: elements written.
-        axes: lengths of axes, innermost first, reduced and kept in turn.
+        axes: lengths of axes, innermost first; reduced and kept axes alternate.
         dtype: the dtype of the elements; a floating-point type of their size if empty.
         adds: whether it is a sum.
     """
@@ -94,7 +94,7 @@ class GatherSizes(NamedTuple):
 
 
 class UpdateSizes(NamedTuple):
-    """A scatter: elements written, of the table and of a row; whether it is one slice, and whether it adds."""
+    """A scatter: numbers of elements written, of the table and of a row; whether it is one slice, and whether it adds."""
 
     elements: int
     table: int = 0

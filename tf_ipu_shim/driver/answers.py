@@ -25,7 +25,7 @@ class Program:
         needs_engine: whether Graphcore's compiler would make an engine of it.
         plan: its memory; None if it was not planned.
         run_log: the log of its runs; not cached.
-        details: its trace events; not kept either.
+        details: its trace events; not cached.
         result_shapes: the shapes of its results, None for an unknown one; not cached.
         user_op_calls: the calls of the script's Poplar ops, in the order in which they are built.
     """

@@ -33,7 +33,7 @@ class EventDetails(NamedTuple):
         tensor_map: JSON, on which tiles its arguments are.
         info: JSON: the pass (forward, backward, update) that each of its matmuls belongs to.
         graph_report: JSON: its functions and ops, or the path of a file with it; empty if not requested.
-        execution_report: how long it runs, also.
+        execution_report: the same with the cycles of a run.
     """
 
     tensor_map: str = ""

@@ -1,4 +1,4 @@
-"""Registers module aliases: both names give the same module object."""
+"""Registers module aliases: both names refer to the same module object."""
 
 from __future__ import annotations
 

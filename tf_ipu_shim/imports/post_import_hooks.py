@@ -45,7 +45,7 @@ class PostImportFinder:
         )
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        """As finders of `sys.meta_path` answer."""
+        """Finds a module, as a finder of `sys.meta_path` does."""
         if not self._wanted(fullname):
             return None
         # Those before have been asked; another of this kind would ask this one.

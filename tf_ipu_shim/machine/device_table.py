@@ -21,7 +21,7 @@ class PoplarDevice:
     """
 
     id: int
-    """Poplar device id: its index in the list, what `select_ipus` takes."""
+    """Poplar device id: its index in the list, which `select_ipus` accepts."""
     ipus: tuple[int, ...]
     """Its IPUs, in the order of the device's own numbering (DNC id 0, 1, ...)."""
 

@@ -5,8 +5,8 @@ two below. More than 64 IPUs are several such ladders: the four IPUs of a machin
 ladder over its gateway.
 
 These are estimates. Bandwidths and the latency of a sync are as in Graphcore's model of a multi-IPU system. The
-bandwidth of a gateway is from the data sheet; its latency is calibrated. That data is held up at a link as long as a
-sync is, is our assumption. The ring that pods can close between the ends of the ladder is not modelled.
+bandwidth of a gateway is from the data sheet; its latency is calibrated. We assume that a link delays data as long as a
+sync. The ring that pods can close between the ends of the ladder is not modelled.
 
 Source: docs/reference/facts.md, section "Links and syncs".
 """
@@ -38,7 +38,7 @@ GATEWAY_LATENCY_SECONDS = 1.88e-6
 
 
 def round_up_to_ladders(num_ipus: int) -> int:
-    """Returns the fewest IPUs, no less than so many, that rungs and ladders can be built from.
+    """Returns the smallest number of IPUs, from a minimum on, that form whole rungs and ladders.
 
     Example:
         >>> round_up_to_ladders(3), round_up_to_ladders(70)

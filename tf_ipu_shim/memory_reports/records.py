@@ -72,7 +72,7 @@ class ReportData:
     Args:
         sdk: the SDK that is emulated.
         devices: one for each TensorFlow device.
-        without_effect: options, flags and arguments that were given and that change nothing on a simulated system.
+        without_effect: options, flags and arguments in use that have no effect on a simulated system.
     """
 
     sdk: str

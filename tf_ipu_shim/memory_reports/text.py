@@ -212,7 +212,7 @@ def _device_location(device: DeviceReport) -> list[str]:
 
 
 def _format_categories(sizes: Sequence[tuple[int, Mapping[str, int]]]) -> list[str]:
-    """Categories that no IPU has are left out; as many tables as the width wants."""
+    """Categories that no IPU has are left out; as many tables as the width requires."""
     columns: list[list[str]] = []
     for kind in (*CATEGORIES, _CODE):
         if any(by_kind.get(kind) for _, by_kind in sizes):

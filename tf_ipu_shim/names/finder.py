@@ -1,4 +1,4 @@
-"""Maps Graphcore's module names to this package's modules; both names give the same module object."""
+"""Maps Graphcore's module names to this package's modules; both names refer to the same module object."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def find_compiler() -> Compiler | None:
 def missing_compiler_message(
     reason: str = "The IPU plugin must be compiled once for this TensorFlow", oldest: int = 9
 ) -> str:
-    """Returns the compilers that were tried, for which `reason`, and what to install."""
+    """Returns a message: the `reason` for a compiler, the one that was tried, and what to install."""
     compiler = os.environ.get(ENVIRONMENT_VARIABLE) or "g++"
     return (
         f"{reason}, and the C++ compiler {compiler!r} was not found. "

@@ -246,7 +246,7 @@ class Library:
         self._c.ipu_interrupt_answered()
 
     def interrupted(self) -> bool:
-        """Returns whether programs have to end, for a Ctrl-C that Python has not answered yet."""
+        """Returns whether programs have to end because of a Ctrl-C that Python has not handled yet."""
         return bool(self._c.ipu_interrupted())
 
     def compilations_left_behind(self) -> int:

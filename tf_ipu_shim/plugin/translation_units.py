@@ -52,7 +52,7 @@ def unit_count() -> int:
 
 
 def has_memory(units: int) -> bool:
-    """Whether so many units can be compiled side by side without the compiler's garbage collections.
+    """Whether this many units can be compiled in parallel without the compiler's garbage collections.
 
     Example:
         >>> has_memory(10**6)

@@ -17,7 +17,7 @@ from tf_ipu_shim.poplar_sdk.op_calls import OpCall, describe_tensor
 _LIBRARY = "lib/libtf_ipu_poplar.so"
 _FLOAT = 1  # `DT_FLOAT`: metadata functions are told the number of inputs only
 Runs = tuple[tuple[int, int], ...]
-"""Bytes on a tile, and how many consecutive tiles have so many, from tile 0."""
+"""Runs of tiles from tile 0: the bytes on each tile, and the number of tiles."""
 
 
 class Metadata(NamedTuple):

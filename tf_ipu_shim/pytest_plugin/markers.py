@@ -27,7 +27,7 @@ __tracebackhide__ = True
 
 
 def refuse_misspelt(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
-    """Ends the run at a marker that is none, and is written almost like one of ours."""
+    """Ends the run at an unknown marker whose name resembles one of ours."""
     registered = {re.split(r"[(:]", line)[0].strip() for line in config.getini("markers")} | _GRAPHCORES
     for item in items:
         for marker in item.iter_markers():

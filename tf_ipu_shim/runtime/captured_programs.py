@@ -25,7 +25,7 @@ class CapturedProgram:
             that have one.
         is_keras: whether a Keras model has made it.
         recomputes: whether its configuration asks for recomputation.
-        remote_state_bytes: a variable of an optimizer with at least so many would be in remote memory in a pipeline;
+        remote_state_bytes: optimizer variables of at least this size would be in remote memory in a pipeline;
             None without remote memory.
     """
 

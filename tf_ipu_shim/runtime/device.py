@@ -36,7 +36,7 @@ class IpuDevice:
         on_model: whether it is an IPU model, which needs no IPU to attach to.
 
     Raises:
-        ValueError: if the options name a chip that there is none of, too many tiles, or no tiles but I/O tiles.
+        ValueError: if the options name an unknown chip, too many tiles, or no tiles but I/O tiles.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ __tracebackhide__ = True  # under pytest a failed assertion is shown at the test
 
 
 def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> None:
-    """Checks that every program leaves so much of each IPU's fullest tile free.
+    """Checks that every program leaves a part of each IPU's fullest tile free.
 
     A program that does not fit raises the out-of-memory error when it runs. This assertion keeps a margin for memory
     that is not modelled, such as code.
@@ -27,7 +27,7 @@ def assert_fits(headroom: float = 0.0, report: MemoryReport | None = None) -> No
         report: the report of the programs; by default this process's.
 
     Raises:
-        AssertionError: a program leaves less, or none has run. It names the largest owners.
+        AssertionError: a program leaves less, or none has run. The message names the largest allocations.
         ValueError: the part does not exist.
         TypeError: it is not a number.
 
@@ -66,7 +66,7 @@ def assert_peak_below(limit: int, ipu: int | None = None, device: int = 0, repor
         report: the report of the programs; by default this process's.
 
     Raises:
-        AssertionError: a program needs so much, or none has run there. It names the largest owners.
+        AssertionError: a program needs this much, or none has run there. The message names the largest allocations.
         TypeError: `limit`, `ipu` or `device` is not a number.
 
     Example:

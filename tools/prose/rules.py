@@ -25,7 +25,7 @@ _LINK_TARGET = re.compile(r"\]\([^)]*\)")
 
 
 class Term(NamedTuple):
-    """A word that the guide bans, and what to write instead."""
+    """A word that the guide bans, and its replacement."""
 
     pattern: re.Pattern[str]
     instead: str

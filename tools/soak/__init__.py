@@ -1,4 +1,4 @@
-"""Hours of random work that has to come out right: what the tests have no time for.
+"""Runs random programs for hours and checks their results, for which the tests have no time.
 
 `make soak` runs it; `PYTHONPATH=tools python -m soak --help` says what there is.
 """

@@ -1,4 +1,4 @@
-"""Runs the soak: `PYTHONPATH=tools python -m soak`. Ends with status 1 where something was wrong, after saying what."""
+"""Runs the soak: `PYTHONPATH=tools python -m soak`. Names wrong results, and ends with status 1 if there is one."""
 
 from __future__ import annotations
 

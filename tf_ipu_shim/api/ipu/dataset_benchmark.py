@@ -36,7 +36,7 @@ def dataset_benchmark(
         number_of_epochs: how often to measure.
         elements_per_epochs: elements taken in each.
         print_stats: whether to print a line for each epoch.
-        apply_debug_options: recorded; the dataset's options always count here.
+        apply_debug_options: no effect: the dataset's options always apply.
         do_memcpy: whether each element is copied, as a transfer to the IPU would do.
         apply_options: the name of `apply_debug_options` on TensorFlow 1; no effect.
 
@@ -84,11 +84,11 @@ def infeed_benchmark(
     print_stats: bool = True,
     do_memcpy: bool = True,
 ) -> Any:
-    """Measures how fast an infeed's dataset yields its elements; the infeed itself is not used up.
+    """Measures how fast an infeed's dataset yields its elements; the infeed itself is not consumed.
 
     Args:
         infeed_queue: an `IPUInfeedQueue`.
-        number_of_epochs: see `dataset_benchmark`, as all that follow.
+        number_of_epochs: see `dataset_benchmark`, also for the arguments below.
         elements_per_epochs: as above.
         print_stats: as above.
         do_memcpy: as above.

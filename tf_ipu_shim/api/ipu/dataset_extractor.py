@@ -83,7 +83,7 @@ def export_variables(
 
     Args:
         variables: resource variables.
-        names: the name in the file for each; by default its own. SDKs up to 2.3 have the file here.
+        names: the name of each in the file; by default the variable's. In SDKs up to 2.3 this argument is the file.
         filename: the file.
         metadata: must be None: it is for Graphcore's tools.
         print_stats: whether a line says how much was written.

@@ -26,7 +26,7 @@ class IPULoggingTensorHook(session_run_hook.SessionRunHook):
         every_n_iter: the number of session runs between logs.
         every_n_secs: the seconds between logs.
         at_end: log when the session ends.
-        formatter: makes a text of a dictionary of values by name.
+        formatter: a function from a dictionary of values by name to a string.
         logging_mode: `LoggingMode.LAST` for only the last value, `LoggingMode.ALL` for all since the last time.
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`.
 

@@ -191,7 +191,7 @@ def execute_on_instances(instances: Collection[int], func: Callable[..., Any], *
     """Calls a function in some of the instances; collectives in it wait only for these.
 
     Args:
-        instances: their numbers. Between several that are not all, the function may exchange nothing.
+        instances: their indices. If they are several but not all, the function must not call collectives.
         func: the function.
         *args: its arguments.
         **kwargs: its keyword arguments.

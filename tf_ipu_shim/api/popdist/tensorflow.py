@@ -24,7 +24,7 @@ def set_ipu_config(config: Any, ipus_per_replica: int | None = None, configure_d
         The configuration: the same `IPUConfig`, or a message of the older kind.
 
     Raises:
-        TypeError: `config` is none, or `ipus_per_replica` no integer.
+        TypeError: `config` is not a configuration, or `ipus_per_replica` is not an integer.
         ValueError: `ipus_per_replica` is below 1, `poprun` has another number, or the simulated system does not have
             enough.
 

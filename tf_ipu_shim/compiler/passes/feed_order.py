@@ -1,10 +1,9 @@
 """Keeps feed ops in program order and delays side effects until the element has arrived.
 
 TensorFlow orders ops on one resource. A feed is found by its name, so that nothing orders two loops on it: their
-iterations would deal the elements out between them. Ops that do not depend on an element could run after the dataset's
-end. So an iteration's side effects wait for its elements, and iterations with feeds follow each other. Programs of IPUs
-wait as a whole when they are emitted. An op with its own wait would be put into another program than the ops that it
-belongs to.
+iterations would share the elements. Ops that do not depend on an element could run after the dataset's end. So an
+iteration's side effects wait for its elements, and iterations with feeds follow each other. Programs of IPUs wait as a
+whole when they are emitted. An op with its own wait would be put into another program than the ops that it belongs to.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _returns_list(node: Node) -> bool:
 def clone_reads(graph: FunctionGraph, placement: Placement, phases: dict[Node, int]) -> dict[Node, frozenset[int]]:
     """Maps each plain variable read to the phases that read the variable themselves.
 
-    Reading again costs nothing, handing the value from phase to phase would copy it. A read is repeated only up to
+    Reading again costs nothing, passing the value from phase to phase would copy it. A read is repeated only up to
     the phase of the variable's first write.
     """
     first_write = _first_writes(graph, phases)

@@ -148,7 +148,8 @@ def embedded_runtime_call(inputs: Sequence[Any], context: RuntimeContext) -> Any
 
     Raises:
         ValueError: there are more or fewer inputs than expected, or one has another shape.
-        TypeError: `inputs` is not a list or dictionary, `context` no `RuntimeContext`, or an input has another dtype.
+        TypeError: `inputs` is not a list or dictionary, `context` is not a `RuntimeContext`, or an input has another
+            dtype.
         tf.errors.InternalError: when the op runs: the application failed, as by a floating-point exception. Batches
             that it had then fail too; the IPUs are reset for later calls.
 

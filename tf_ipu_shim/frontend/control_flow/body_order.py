@@ -49,7 +49,7 @@ def _exit(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _complete(graph: Any) -> list[Any]:
-    """Returns the graphs to order: both branches of a cond of TensorFlow 1 after the second, as names are of both."""
+    """Returns the graphs to order: both branches of a TensorFlow 1 cond after the second, as both decide the names."""
     if not hasattr(graph, "_ipu_branches"):
         return [graph]
     return graph._ipu_branches if len(graph._ipu_branches) == 2 else []

@@ -77,7 +77,7 @@ def resolve_device_ordinal(value: Any) -> int:
 def resolve_prefetch_depth(value: int | None) -> int:
     """Returns the number of prefetched elements; the SDK's default if none is given.
 
-    From SDK 2.6 on 0 means the default too, as scripts of the time expect.
+    From SDK 2.6 on 0 means the default too, as scripts for these releases expect.
 
     Example:
         >>> resolve_prefetch_depth(None)

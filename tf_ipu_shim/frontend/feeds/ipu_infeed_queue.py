@@ -31,11 +31,11 @@ class IPUInfeedQueue(feed_names.NonCopyable):
             have a feed name here.
         prefetch_depth: number of elements (1 to 255) that are prefetched. The SDK's default if left out, and from SDK
             2.6 on if 0, as in Graphcore's.
-        optimise_latency: recorded; it does not make a simulated IPU faster.
+        optimise_latency: no effect: it does not make a simulated IPU faster.
         **kwargs: arguments of older SDKs: `feed_name`, `replication_factor`, `data_to_prefetch`.
 
     Raises:
-        TypeError: `dataset` is none, or an argument has the wrong type.
+        TypeError: `dataset` is not a dataset, or an argument has the wrong type.
         ValueError: a shape is not fully defined, or an argument is out of range.
         FailedPreconditionError: the elements have 64-bit numbers; in graph mode reading `initializer` raises it.
 

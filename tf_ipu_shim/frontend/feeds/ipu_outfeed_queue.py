@@ -55,7 +55,7 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         **kwargs: arguments of older SDKs: `feed_name`, `outfeed_all`, `replication_factor`, `io_batch_size`.
 
     Raises:
-        TypeError: `buffer_depth` is not an integer, or `optimise_latency` no switch.
+        TypeError: `buffer_depth` is not an integer, or `optimise_latency` is not a bool.
         ValueError: an argument is out of range.
 
     Source: `tensorflow.python.ipu.ipu_outfeed_queue.IPUOutfeedQueue`.
@@ -194,13 +194,13 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
             The structure that was enqueued. With mode `ALL` each tensor has a further first dimension: the iterations
             since the last dequeue. If the program runs as several replicas, they are the next dimension. In graph
             mode the tensors are to be fetched; that is when the queue is emptied. If `TF_POPLAR_FLAGS` makes outfeeds
-            synthetic, programs send no iterations. An empty list where another thread, which is eager, takes elements
-            before the program is built that sends them.
+            synthetic, programs send no iterations. An empty list if an eager thread dequeues before another thread has
+            built the program that sends the elements.
 
         Raises:
             ValueError: no program enqueues to it, and this thread made it or builds a graph.
             FailedPreconditionError: it is in mode `LAST` but empty: no program has run, or outfeeds are synthetic. In
-                graph mode where the tensors are fetched.
+                graph mode, when the tensors are fetched.
         """
         enqueued = self._sent
         if enqueued is None:

@@ -66,7 +66,7 @@ def resolve_accumulator_dtype(chosen: Any, variable: Any, argument: str = "dtype
 
 
 def resolve_sum_dtype(chosen: Any, tensor: Any, argument: str) -> Any:
-    """Returns the type in which values of a tensor are added up; one that counts may be added up in integers.
+    """Returns the dtype in which values of a tensor are accumulated; counters may be accumulated in integers.
 
     Example:
         >>> resolve_sum_dtype(lambda tensor: tensor.dtype, tf.constant([3, 4]), "accumulate_outfeed_dtype")
@@ -155,7 +155,7 @@ def _reset_accumulators(loop: _TracedLoop, result: Any) -> None:
 
 
 def annotate_state_placement(result: Any, offload: bool | None, sharding: bool | None) -> None:
-    """Tells the memory model how the optimizer keeps its state that a loop's gradients are for."""
+    """Tells the memory model where the optimizer of a loop's gradients keeps its state."""
     options = json.dumps([offload, sharding]).encode()
     tf_graphs.set_attr(_find_loop(result), vocabulary.UPDATE_ATTRIBUTE, attr_value_pb2.AttrValue(s=options))
 

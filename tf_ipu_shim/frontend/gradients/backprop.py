@@ -23,7 +23,7 @@ _active = _ActiveContexts()
 class GradientCaptureContext:
     """While active, keeps the gradients that pass `grad_util_ops.capture_upstream_gradients`.
 
-    For gradients that something else than a tape computes, as an optimizer's `compute_gradients`.
+    For gradients that are not computed by a tape, but for example by an optimizer's `compute_gradients`.
 
     Source: `tensorflow.python.ipu.eager.backprop.GradientCaptureContext`.
 

@@ -29,7 +29,7 @@ class LossScaleRules:
         decrease_factor: the factor is multiplied by it if too many are.
         maximum: the factor stays below.
         accumulate: whether all gradients since the last change count, or only the last update's.
-        ratio_threshold: the share of large gradients that is too many.
+        ratio_threshold: the largest allowed share of large gradients.
         lpf_alpha: the share of older counts that is kept.
         edge: magnitude from which a gradient is large.
         late: whether the first change comes one update after the first period, which only a period of one hides.
@@ -171,7 +171,7 @@ class LossScaleState:
         return self._captured.assign_add(gradient_histogram(gradients, rules.edge), read_value=False)
 
     def advance(self, rules: LossScaleRules, gradients: Iterable[Any]) -> list[Any]:
-        """Counts an update's gradients, and changes the factor if it is time."""
+        """Counts an update's gradients, and changes the factor at the end of its period."""
         factor, counter, before = self.factor.read_value(), self.counter.read_value(), self.histogram.read_value()
         new = gradient_histogram(gradients, rules.edge)
         if self._captured is not None:
@@ -219,7 +219,7 @@ def check_room(initial: float, increase: float, maximum: float) -> None:
 
 
 def check_ratio(ratio_threshold: float) -> None:
-    """Checks the share of large gradients that is too many."""
+    """Checks the largest allowed share of large gradients."""
     if not 0.0 < ratio_threshold < 1.0:
         raise ValueError(
             f"ratio_threshold must be greater than zero and less than one. It is {ratio_threshold}. Pass a value "

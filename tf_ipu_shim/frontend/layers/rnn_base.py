@@ -147,7 +147,7 @@ class PopnnRNN(IPULayer):
 
     @tf.__internal__.tracking.no_automatic_dependency_tracking
     def _make_states(self, batch: int) -> None:
-        """Makes the states, which are none of a layer's weights, as in Keras' layers."""
+        """Makes the states, which do not count as weights, as in Keras' layers."""
         zeros = keras2.module("backend").zeros
         self.states = [internal(zeros((batch, self.units), self.variable_dtype)) for _ in range(self._num_states)]
 

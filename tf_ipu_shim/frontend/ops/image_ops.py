@@ -10,12 +10,12 @@ _TYPES = (tf.float16, tf.float32, tf.uint8)
 
 
 def normalise_image(image: Any, channel_offsets: Any, channel_scales: Any, scale: float = 1, name: Any = None) -> Any:
-    """Normalises the channels of images and pads them to four, which convolutions on an IPU are fast on.
+    """Normalises the channels of images and pads them to four, which are fast in convolutions on an IPU.
 
     Args:
         image: shape [..., 3], channels last; float16, float32 or uint8.
         channel_offsets: shape [3]; subtracted after scaling.
-        channel_scales: shape [3]; multiplied with last.
+        channel_scales: shape [3]; factors that are applied last.
         scale: a factor for every channel, applied first.
         name: the name of the op.
 

@@ -14,7 +14,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int, name: Any = None
 
     Args:
         data: shape [rows, ...], fully defined.
-        segment_ids: int32, shape [rows], rising; the segment of each row.
+        segment_ids: int32, shape [rows], ascending; the segment of each row.
         num_segments: how many segments there are.
         name: the name of the op.
 

@@ -49,7 +49,7 @@ def accumulate_gradients(
             variable's own.
         accum_scale: a number or scalar by which the sum so far is multiplied.
         grad_scale: a factor by which the new gradients are multiplied; None leaves them unchanged.
-        create_accumulator_from_shape: recorded; the sum of a variable is made from its shape in any case.
+        create_accumulator_from_shape: no effect: the sum of a variable always has its shape.
 
     Returns:
         Pairs of the sum so far, this mini-batch's gradient included, and variable.

@@ -102,7 +102,7 @@ def parse_options(options: Any) -> Any:
 
 
 def find_ignored_options(options: Any) -> dict[str, Any]:
-    """Returns the options that change nothing, for the memory report and the log.
+    """Returns the options without effect, for the memory report and the log.
 
     Example:
         >>> find_ignored_options({"partialsType": "half", "planType": "serial"})
@@ -113,7 +113,7 @@ def find_ignored_options(options: Any) -> dict[str, Any]:
 
 
 def record_ignored_options(call: str, options: Any, name: str = "options") -> None:
-    """Keeps the options of a call that change nothing for the memory report and the log."""
+    """Records a call's options without effect, for the memory report and the log."""
     row = f"{call}({name})"
     if ignored := find_ignored_options(options):
         ignored_options.note_arguments({row: ignored})

@@ -76,7 +76,7 @@ def sequence_slice_pack(dst: Any, src: Any, num_elems: Any, dst_offsets: Any, ze
 
 
 def sequence_slice_unpack(src: Any, num_elems: Any, src_offsets: Any, total_elements: int) -> tf.Tensor:
-    """Puts slices of a tensor one behind the other.
+    """Concatenates slices of a tensor.
 
     Args:
         src: shape [elements, ...]; the tensor to read.

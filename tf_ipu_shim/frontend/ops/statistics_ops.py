@@ -14,7 +14,7 @@ def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> tf.T
 
     Args:
         inputs: shape [values]; float16 or float32.
-        levels: shape [levels], rising; float16 or float32.
+        levels: shape [levels], ascending; float16 or float32.
         absolute_of_input: whether to count absolute values.
 
     Returns:
@@ -22,7 +22,7 @@ def histogram(inputs: Any, levels: Any, absolute_of_input: bool = False) -> tf.T
         the last level on.
 
     Raises:
-        ValueError: a type or rank is another.
+        ValueError: a type or rank is not supported.
 
     Source: `tensorflow.python.ipu.ops.statistics_ops.histogram`.
 

@@ -102,7 +102,7 @@ class GradientAccumulationOptimizerV2(IpuOptimizer):
 def _overrides_apply_gradients(optimizer: Any) -> bool:
     """Returns whether a script's class applies the gradients itself, in any type of the accumulators.
 
-    TensorFlow's optimizers want gradients of their variables' types.
+    TensorFlow's optimizers require gradients of their variables' types.
     """
     while isinstance(optimizer, IpuOptimizer):
         optimizer = optimizer._opt
@@ -113,13 +113,13 @@ def _overrides_apply_gradients(optimizer: Any) -> bool:
 class GradientAccumulationOptimizer(GradientAccumulationOptimizerV2):
     """Accumulates gradients and applies their sum; the earlier form of `GradientAccumulationOptimizerV2`.
 
-    Graphcore's passes zero gradients to the wrapped optimizer in between, so it needs gradient descent or momentum.
+    Graphcore's optimizer passes zero gradients to the wrapped one in between, so it needs gradient descent or momentum.
     This one passes none, so all optimizers train as they should.
 
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
         num_mini_batches: the number of mini-batches of an update.
-        verify_usage: recorded; wrong usage is impossible, see above.
+        verify_usage: no effect: wrong usage is impossible, see above.
         name: the name of the operations.
 
     Raises:
@@ -148,7 +148,7 @@ class CrossReplicaGradientAccumulationOptimizerV2(GradientAccumulationOptimizerV
     Args:
         opt: a `tf.compat.v1.train.Optimizer`.
         num_mini_batches: the number of mini-batches of an update, on each replica.
-        offload_weight_update_variables: see `GradientAccumulationOptimizerV2`, as all that follow.
+        offload_weight_update_variables: see `GradientAccumulationOptimizerV2`, also for the arguments below.
         replicated_optimizer_state_sharding: as above.
         dtype: the dtype of the accumulators.
         reduction_method: over mini-batches; over replicas it is always the mean.

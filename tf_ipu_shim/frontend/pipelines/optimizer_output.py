@@ -298,7 +298,7 @@ class OptimizerFunctionOutput:
 
         Args:
             gradients: pairs of reduced gradient and variable.
-            captured: gradients by tag, for an optimizer that wants them.
+            captured: gradients by tag, for an optimizer that accepts them.
 
         Raises:
             TypeError: the optimizer does not accept gradients of the type that they are accumulated in.

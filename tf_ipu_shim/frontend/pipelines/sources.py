@@ -1,7 +1,7 @@
 """Traces a value of a mini-batch to its source through calls and loops, and computes its size.
 
 A recurrent layer is a call or a loop. Its gradient uses the results of each step, as lists, and the weights. TensorFlow
-says of neither what it is.
+does not tell which of its tensors these are.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class ExportPlan:
     checkpoint: str | None = None
 
     def empty_directory(self) -> str:
-        """Returns the directory, emptied if that was asked for: when nothing can go wrong any more but writing."""
+        """Returns the directory, emptied if requested: the last step before writing."""
         if self.purges and os.path.isdir(self.directory):
             shutil.rmtree(self.directory)
         return self.directory
@@ -185,7 +185,7 @@ def check_directory(export_dir: Any, purge: bool) -> str:
 
 
 def check_count(name: str, value: Any) -> int:
-    """Returns an argument that counts something."""
+    """Checks an argument that is a count, and returns it."""
     try:
         count = int(value)
     except (TypeError, ValueError):

@@ -245,7 +245,7 @@ def stochastic_rounding(override: bool) -> Iterator[None]:
 def partials_type(override_type: Any) -> Iterator[None]:
     """Sets the type of partial sums in matmuls and convolutions made inside.
 
-    The values do not depend on it here; the cycle model plans these products with such sums.
+    The values do not depend on it here; the cycle model plans these matmuls and convolutions with such sums.
 
     Args:
         override_type: `tf.float16` or `tf.float32`.

@@ -24,7 +24,7 @@ _RUN_SINCE = (2, 2)  # the SDK in which `run` took the place of `experimental_ru
 
 @functools.cache
 def _warn_old_name() -> None:
-    """Says once which release `experimental_run_v2` is of: scripts call it for every step."""
+    """Logs once which release `experimental_run_v2` belongs to: scripts call it for every step."""
     tf_logging.warning("`experimental_run_v2` is of SDK 2.1 and older; it runs as `run` does.")
 
 

@@ -28,7 +28,7 @@ def _dataset_length(self: Any) -> int:
 
 
 def _always_true(self: Any) -> bool:
-    """As datasets are: an empty one is true, too, and one without a length can be asked."""
+    """Returns True, as for any dataset: also for an empty one, or one of unknown length."""
     return True
 
 

@@ -142,7 +142,7 @@ def _switched(graph: func_graph.FuncGraph) -> dict[Node, str]:
 def _entered(graph: func_graph.FuncGraph) -> Iterator[tuple[ops.Operation, str]]:
     """Yields the arguments of a loop of TensorFlow 1 with the names of its `Enter` ops.
 
-    The first two are the iteration and their greatest number, which stock's loop has only if it is limited.
+    The first two are the iteration and the limit of iterations, which stock's loop has only if there is one.
     """
     captured = dict.fromkeys(inner.op for _, inner in graph.captures)
     counter, limit, *variables = (

@@ -92,7 +92,7 @@ def inherit_attributes(graph: Any) -> None:
 
 @contextmanager
 def resource_variable_scope() -> Iterator[None]:
-    """Makes variables created inside resource variables, the only kind on an IPU."""
+    """Creates variables inside the scope as resource variables, the only kind on an IPU."""
     if _is_eager():
         yield
         return

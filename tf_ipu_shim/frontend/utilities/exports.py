@@ -134,11 +134,11 @@ def export_dataset_to_file(
     `tf_ipu_shim.TensorFile` reads it; the format is documented there. Graphcore's own tools read another format.
 
     Args:
-        dataset_or_infeed: a `tf.data.Dataset`, or an `IPUInfeedQueue`, which is not used up.
+        dataset_or_infeed: a `tf.data.Dataset`, or an `IPUInfeedQueue`, which is not consumed.
         output_filename: the file.
         num_elements: how many elements.
         feed_name: recorded in the file; the infeed's own name when left out.
-        apply_debug_options: accepted; the dataset's options always count here.
+        apply_debug_options: no effect: the dataset's options always apply.
         apply_options: the name of `apply_debug_options` on TensorFlow 1.
 
     Raises:

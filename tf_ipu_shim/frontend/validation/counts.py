@@ -7,7 +7,7 @@ from typing import Any
 
 
 def check_integer(name: str, value: Any) -> int:
-    """Refuses numbers that count nothing.
+    """Refuses values that are not counts.
 
     Example:
         >>> check_integer("buffer_depth", np.int64(3))

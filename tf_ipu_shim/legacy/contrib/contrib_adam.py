@@ -16,7 +16,7 @@ class _Rows(NamedTuple):
     """Gradients of some rows of a variable, as a whole one's. XLA does not have a kernel for updates of rows.
 
     Args:
-        gradient: zero if there is none; repeated rows are added up.
+        gradient: zero if there is none; repeated rows are summed.
         is_present: 1 for rows that have a gradient, else 0, in its dtype.
     """
 

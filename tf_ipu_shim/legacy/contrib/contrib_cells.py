@@ -23,7 +23,7 @@ class LayerNormBasicLSTMCell(v1.nn.rnn_cell.RNNCell):  # type: ignore[misc]
     Args:
         num_units: the size of the state and the output.
         forget_bias: added to the forget gate.
-        input_size: does nothing, as in TensorFlow 1.15.
+        input_size: no effect, as in TensorFlow 1.15.
         activation: the activation of the candidate and of the state.
         layer_norm: whether to use layer normalisation; otherwise there is a bias.
         norm_gain: the initial scales of the norms.

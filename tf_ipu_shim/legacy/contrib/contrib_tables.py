@@ -58,8 +58,8 @@ def index_table_from_tensor(
 
     Args:
         mapping: the strings.
-        num_oov_buckets: how many numbers others have, by their hash.
-        default_value: the value of others, if `num_oov_buckets` is 0.
+        num_oov_buckets: how many ids other strings share, by their hash.
+        default_value: the id of other strings, if `num_oov_buckets` is 0.
         hasher_spec: the hash.
         dtype: the dtype of the keys.
         name: the name of the operation.
@@ -79,7 +79,7 @@ def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", 
 
     Args:
         mapping: the strings.
-        default_value: the value of other numbers.
+        default_value: the string of other ids.
         name: the name of the operation.
 
     Source: `tensorflow.contrib.lookup.lookup_ops.index_to_string_table_from_tensor`.

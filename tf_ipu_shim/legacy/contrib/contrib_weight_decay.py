@@ -104,7 +104,7 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, v1.train.AdamOptimizer):  # 
 
     Args:
         weight_decay: the part of a weight that each update subtracts.
-        learning_rate: the learning rate of Adam, as all that follow.
+        learning_rate: the learning rate of Adam; the arguments below are also those of Adam.
         beta1: decay of the means of gradients.
         beta2: decay of the means of their squares.
         epsilon: keeps the divisor from zero.
@@ -144,7 +144,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, v1.train.MomentumOptimiz
 
     Args:
         weight_decay: the part of a weight that each update subtracts.
-        learning_rate: the learning rate of the optimizer, as all that follow.
+        learning_rate: the learning rate; the arguments below are also those of the optimizer.
         momentum: the momentum of the updates.
         use_locking: the `use_locking` of the updates.
         name: the name of the optimizer.

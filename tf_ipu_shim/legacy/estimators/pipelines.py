@@ -49,7 +49,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         eval_metrics_fn: runs on the host and returns metrics by name, one of them `loss`.
         optimizer_function: accepts the last stage's results, returns an `OptimizerFunctionOutput`.
         device_mapping: the IPU of each stage.
-        loss_accumulator_dtype: recorded: losses are sent one by one and averaged on the host in float32.
+        loss_accumulator_dtype: no effect: losses are sent one by one and averaged on the host in float32.
         training_hooks: session hooks for training.
         evaluation_hooks: hooks for evaluation.
         prediction_hooks: hooks for prediction.
@@ -60,7 +60,7 @@ class IPUPipelineEstimatorSpec(_Fields):
         **pipeline_op_kwargs: further arguments of `pipelining_ops.pipeline`.
 
     Raises:
-        TypeError: an argument is none of the pipeline's either, or the count is not an integer.
+        TypeError: an argument is not one of the pipeline's either, or the count is not an integer.
         ValueError: an argument that the mode needs is missing, `accumulate_outfeed` is given, or updates are to be
             counted under SDK 2.1 or later.
 
@@ -172,7 +172,7 @@ class IPUPipelineEstimator(IPUEstimatorBase):
     `count_gradient_accumulation_as_iterations`.
 
     Args:
-        model_fn: accepts `mode`, and `params` and `config` if it wants them; returns an `IPUPipelineEstimatorSpec`.
+        model_fn: accepts `mode`, and `params` and `config` if it has them; returns an `IPUPipelineEstimatorSpec`.
         model_dir: the directory of checkpoints and summaries.
         config: a `RunConfig` of `ipu_run_config`; default values if omitted.
         params: the parameters for the model function and the input function.

@@ -35,7 +35,7 @@ class IPUEstimatorSpec(_Fields):
 
     Raises:
         TypeError: `eval_metrics` or `host_call` is not a tuple of a function and its arguments.
-        ValueError: it has not two elements.
+        ValueError: it does not have two elements.
 
     Source: `tensorflow.python.ipu.ipu_estimator.IPUEstimatorSpec`.
 

@@ -73,7 +73,7 @@ class RestCounter(session_run_hook.SessionRunHook):
 
     Args:
         outfeed: the outfeed of the program, to which each step has sent.
-        steps: how many steps so many elements of the outfeed are.
+        steps: a function from a number of elements in the outfeed to the number of steps.
     """
 
     def __init__(self, outfeed: Any, steps: Callable[[int], int]) -> None:

@@ -1,7 +1,7 @@
 """Keeps the state of OptimizerV2 classes in files of the format `.keras`.
 
-Keras writes and reads the variables of its later optimizers only. A model with one of the time would go on after
-loading with no momentum and zero iterations. Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
+Keras writes and reads the variables of its later optimizers only. A loaded model with an OptimizerV2 would continue
+without its momentum, from iteration zero. Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def is_stock() -> bool:
 
 
 def active() -> bool:
-    """Whether names that stock scripts may look for in vain are served: this process uses `ipu`, or is the runner's.
+    """Whether names that stock TensorFlow lacks are served: this process uses `ipu`, or is the runner's.
 
     Example:
         >>> active() == any(name in sys.modules for name in _MARKS)

@@ -28,12 +28,12 @@ class AutomaticLossScalingOptimizer(ALSOptimizer):
         decrease_factor: the factor is multiplied by it if too many gradients are large.
         max_loss_scaling_factor: the factor stays below.
         accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
-        ratio_threshold: the share of large gradients that is too many.
+        ratio_threshold: the largest allowed share of large gradients.
         name: the name of the operations.
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer.
-        ValueError: a number is out of range, or they do not go together.
+        ValueError: a number is out of range, or two arguments conflict.
 
     Source: `tensorflow.python.ipu.keras.optimizers.automatic_loss_scaling_optimizer.AutomaticLossScalingOptimizer`.
 

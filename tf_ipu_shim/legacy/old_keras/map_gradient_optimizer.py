@@ -63,7 +63,7 @@ class MapGradientOptimizer(MapGradientOptimizerInvertedChaining):
     """The same under its name in SDK 2.1; SDK 2.3 to 3.0 have it but refuse to create it.
 
     Args:
-        opt: see `MapGradientOptimizerInvertedChaining`, as all that follow.
+        opt: see `MapGradientOptimizerInvertedChaining`, also for the arguments below.
         gradient_mapping_function: as above.
         name: as above.
 

@@ -26,7 +26,8 @@ KERAS_COMPILE = ("sample_weight_mode", "weighted_metrics", "target_tensors")
 def refuse_deleted(name: str, stock: str) -> None:
     """Refuses to make a model under an SDK that deleted its class.
 
-    SDK 2.6 and newer have no such name at all; scripts of the old line run there too, as nothing else can be meant.
+    SDK 2.6 and newer have no such name at all; scripts for the old models run there too, because the name has no other
+    meaning.
     """
     if _DELETED_IN <= sdk.current() < _GONE_IN:
         raise RuntimeError(

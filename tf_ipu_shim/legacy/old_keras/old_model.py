@@ -1,6 +1,6 @@
 """The base class of Keras models of SDK 1.2 to 2.1: `ipu.keras.Model`, `Sequential` and pipelined models.
 
-They are models of stock Keras with the extensions of `keras.ipu`, told once and for all how to run. Differences: they
+They are models of stock Keras with the extensions of `keras.ipu`, with fixed options. Differences: they
 count in steps of several mini-batches, average gradients over replicas, and cannot be called.
 """
 
@@ -244,7 +244,7 @@ class OldModel(PipelinedExtension):
         return model_step.apply_update(self, data)
 
     def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None) -> Any:
-        """Returns the loss whose gradients are added up over replicas: a replica's part of their mean.
+        """Returns the loss whose gradients are summed over replicas: a replica's part of their mean.
 
         Args:
             x: inputs.

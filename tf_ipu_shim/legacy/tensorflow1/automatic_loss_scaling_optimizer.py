@@ -29,11 +29,11 @@ def check_factors(
         increase: the factor is multiplied by it if gradients are small.
         decrease: the factor is multiplied by it if too many gradients are large.
         maximum: the factor stays below.
-        ratio_threshold: the share of large gradients that is too many.
+        ratio_threshold: the largest allowed share of large gradients.
         blamed: the factor that an error names first if `increase` is not above `decrease`.
 
     Raises:
-        ValueError: one is out of range, or they do not go together.
+        ValueError: a number is out of range, or two of them conflict.
     """
     for name, value in (
         ("decrease_factor", decrease),
@@ -69,7 +69,7 @@ class AutomaticLossScalingOptimizer(loss_scaling.LossScaling, IpuOptimizer):
         decrease_factor: the factor is multiplied by it if too many gradients are large.
         max_loss_scaling_factor: the factor stays below.
         accumulate_statistics_over_update_period: whether all gradients since the last change count, or the last ones.
-        ratio_threshold: the share of large gradients that is too many.
+        ratio_threshold: the largest allowed share of large gradients.
         name: the name of the operations.
 
     Raises:

@@ -21,7 +21,7 @@ def automatic_sharding(
     edge_filter: Callable[[tuple[str, str]], bool] | None = None,
     frozen_inference: bool = False,
 ) -> None:
-    """Marks all ops on the IPU for shards, so that the largest shard needs as little memory as can be.
+    """Marks all ops on the IPU for shards, so that the largest shard needs as little memory as possible.
 
     The graph is cut at an edge that all paths from the input to the loss share; gradient ops follow their forward ops.
 
@@ -85,7 +85,7 @@ def automatic_sharding(
 def ipu_autoshard() -> Iterator[None]:
     """Spreads the ops made inside over all IPUs of their device, in the order they are made.
 
-    Each IPU gets a run of them, so that the one that needs most memory needs as little as can be. Ops that are marked
+    Each IPU gets a run of them, so that the fullest IPU needs as little memory as possible. Ops that are marked
     already keep their mark.
 
     Raises:

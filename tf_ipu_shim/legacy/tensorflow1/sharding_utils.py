@@ -114,7 +114,7 @@ def _ordered(operations: set[Any]) -> list[Any]:
 
 
 def splitting_edges(path: list[Any], edge_filter: Callable[[tuple[str, str]], bool] | None = None) -> list[Edge]:
-    """Returns the edges that all ways from the first to the last op go over."""
+    """Returns the edges that all paths from the first to the last op share."""
     path_ops = set(path)
     users = {op: [user for user in children(op) if user in path_ops] for op in path}
     to, after = dict.fromkeys(path, 0), dict.fromkeys(path, 0)
@@ -130,7 +130,7 @@ def splitting_edges(path: list[Any], edge_filter: Callable[[tuple[str, str]], bo
 
 
 def cut(path: list[Any], edges: list[Edge], parts: int, cost: Callable[[Any], int]) -> dict[Any, int]:
-    """Cuts a way so that the largest part costs as little as can be."""
+    """Cuts a path so that the largest part costs as little as possible."""
     pieces = _pieces(path, edges)
     costs = [sum(map(cost, piece)) for piece in pieces]
     best = best_ends(costs, parts)

@@ -20,7 +20,7 @@ SYNTHETIC_DATA_CATEGORIES = ("infeed", "outfeed", "seed", "hostembedding", "para
 MINIMUM_POLL_MILLISECONDS = 100
 
 RETIRED = ("add_all_reduce_copies", "dump_text_reports_to_stdio", "force_replicated_mode", "save_oom_profiler")
-"""Flags of older SDKs that later ones took and ignored, saying so in the log."""
+"""Flags of older SDKs that later ones accept and ignore, with a line in the log."""
 _REFUSED = ("save_interval_report", "save_vertex_graph")
 
 
@@ -187,7 +187,7 @@ def effects() -> tuple[OptionEffect, ...]:
 
 
 def set_flags_without_effect(flags: PoplarFlags) -> dict[str, Any]:
-    """Returns the flags that have another value than their default and that change nothing here, with that value."""
+    """Returns the flags that differ from their default and have no effect, with their value."""
     names = [flag.name for flag in effects() if flag.effect == RECORDED and flag.name in _DEFAULTS]
     changed = {name: getattr(flags, name) for name in names if getattr(flags, name) != _DEFAULTS[name]}
     return {**changed, **dict.fromkeys(flags.without_effect, True)}

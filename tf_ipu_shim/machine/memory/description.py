@@ -33,7 +33,8 @@ class Value(NamedTuple):
         mode: the memory that holds its bytes.
         of: for a view the values it is made of, for an in-place value the operands it may overwrite, by number.
         home: for a value that is stored to an always-live one (a variable's next value): that one's number, else -1.
-        tiles: bytes on a tile and how many consecutive tiles have so many, from tile 0; empty if it is mapped linearly.
+        tiles: runs of tiles from tile 0: the bytes on each tile, and the number of tiles; empty if it is mapped
+            linearly.
     """
 
     bytes: int

@@ -88,8 +88,8 @@ class IpuPlan:
         not_always_live_bytes: the rest at the largest step.
         largest_step: the op that runs then.
         categories: bytes at that step by category; their sum is `peak_bytes`.
-        owners: the largest owners at that step, largest first; no more than 50.
-        tile_runs: bytes on each tile at that step, and how many tiles one after another have so many.
+        owners: the largest allocations at that step, largest first; at most 50.
+        tile_runs: runs of consecutive tiles at that step: the bytes on each tile, and the number of tiles.
         bytes_per_tile: memory of one tile.
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
         library: the call that needs most memory in addition to the tensors, in none of the other figures. None without
@@ -228,7 +228,7 @@ class MemoryPlan:
         ipus: one for each IPU that the program uses, in order.
         variables: bytes of each variable by (IPU, name), wherever they are.
         exchanges: bytes a run copies from IPU to IPU, by (source, destination); a loop's body counts once.
-        coarse: names of the XLA programs that could not be looked into, with the reason: of those only variables,
+        coarse: names of the XLA programs that could not be analysed, with the reason: of those only variables,
             arguments and results are counted.
         shard_ipus: for each replica the IPU of each shard, shape `[replica, shard]`.
         mode: its execution mode, `"xla"` (XLA programs) or `"kernels"` (TensorFlow's kernels); the memory is the same.
@@ -251,7 +251,7 @@ class MemoryPlan:
     savings: tuple[Saving, ...] = dataclasses.field(default=(), compare=False)
 
     def replicated(self, replicas: int, shards: int) -> MemoryPlan:
-        """Returns the plan of so many replicas, each as this one."""
+        """Returns the plan of several replicas, each like this one."""
         firsts = [replica * shards for replica in range(replicas)]
         return dataclasses.replace(
             self,

@@ -37,7 +37,7 @@ class Tiles:
         self._next = 0
 
     def place(self, sizes: Iterable[int], counts: bool = True) -> None:
-        """Adds tensors of so many bytes, in this order; uncounted tensors only advance the position."""
+        """Adds tensors by their bytes, in this order; uncounted tensors only advance the position."""
         for size in sizes:
             if size <= 0:
                 continue

@@ -101,7 +101,7 @@ def wait(
 
 
 def first_free(system: System, ipus: int, count: int) -> int | None:
-    """Returns the first of `count` consecutive unused devices with so many IPUs.
+    """Returns the first of `count` consecutive unused devices with this number of IPUs.
 
     Returns:
         0 if none is free: a later request then names the processes that hold them. None if the system has too few.

@@ -67,7 +67,7 @@ class ChipLocks:
         return bool(self._files)
 
     def release(self) -> None:
-        """Releases the chips. Once given back, or in a forked child, there is nothing left to do."""
+        """Releases the chips. A second call, or a call in a forked child, does nothing."""
         with _process_lock.lock:
             files, self._files = self._files, []
             for file in files:

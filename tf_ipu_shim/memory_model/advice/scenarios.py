@@ -30,7 +30,7 @@ class Scenario(NamedTuple):
 
 
 Lower = Callable[[ProgramRequest, int], LoweredProgram]
-"""Lowers a program for so many IPUs."""
+"""Lowers a program for a number of IPUs."""
 
 Named = tuple[str, Scenario]
 """The action, and the changed program."""

@@ -37,7 +37,7 @@ _KEEPS_KNOWN = ELEMENTWISE | frozenset(
     "reduce reshape reverse slice transpose".split()
 )
 _NEUTRAL = {"add": (0, (0, 1)), "divide": (1, (1,)), "multiply": (1, (0, 1)), "subtract": (0, (1,))}
-"""Numbers that change nothing, and which operands they can be."""
+"""Neutral numbers of operations, and the operands that they can be."""
 GRADIENTS_OF_INPUT = frozenset({"Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput"})
 
 

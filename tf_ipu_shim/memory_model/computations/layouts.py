@@ -1,4 +1,4 @@
-"""Finds the order of tensors on their tiles: the axis of neighbouring elements, and whether a matmul wants it."""
+"""Finds the order of tensors on their tiles: the axis of neighbouring elements, and whether a matmul needs it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MADE = _ALLOCATED | PRODUCTS | {"custom-call", "get-tuple-element"}
 NO_AXIS = -1
 """Stands for any axis: elements that are adjacent on the tiles may be adjacent in any order."""
 GROUP = 16
-"""Most neighbours that the units take at a time, see docs/reference/facts.md, section "Planning formulas"."""
+"""The most neighbours that the units process at a time: see docs/reference/facts.md, section "Planning formulas"."""
 
 
 def mapped_like(instruction: Any, by_id: Mapping[int, Any]) -> Any:
@@ -94,7 +94,7 @@ def operand_layouts(product: Any, layouts: Layouts) -> OperandLayouts:
 
 
 def layout_of(instruction: Any, axis: int, layouts: Layouts) -> OperandLayout:
-    """Returns how a tensor lies on the tiles for a matmul that sums over an axis, whose neighbours it wants together.
+    """Returns how a tensor lies on the tiles for a matmul that sums over an axis, whose neighbours should be together.
 
     The axis is followed to the op that makes the tensor; views do not move elements.
     """

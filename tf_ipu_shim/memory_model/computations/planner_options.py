@@ -33,7 +33,7 @@ class PlannerOptions(NamedTuple):
     Args:
         dot: matmuls, as XLA's instruction is called.
         merged_sum_bytes: bytes up to which sums over replicas are sent together.
-        merged_copy_bytes: the same of copies with the host, of scopes on it.
+        merged_copy_bytes: the same for host exchange.
     """
 
     dot: MatmulOptions = MatmulOptions()

@@ -23,7 +23,7 @@ WIDE = 100_000
 SMALL_PRODUCT = 5e7
 """Multiplications and additions of a matmul below which its kernel runs on one core."""
 _SQUARE_PRODUCT = 2e7
-"""The same from which on XLA's matmul of matrices that are `_SMALL_SIDE` or more each way runs on all cores."""
+"""The same for XLA's matmuls of matrices with sides of at least `_SMALL_SIDE`, which run on all cores."""
 _SMALL_SIDE = 128
 
 # Costs nothing in either way.

@@ -48,7 +48,7 @@ def _filled(template: str, **words: str) -> str:
 
 
 def link_names() -> list[str]:
-    """Names for `-l`, in the order in which a static linker would want them: users first."""
+    """Names for `-l`, in the order that a static linker requires: users first."""
     return [name for name in reversed(sources.library_names()) if name != sources.BRIDGE]
 
 

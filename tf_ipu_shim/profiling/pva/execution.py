@@ -23,7 +23,7 @@ class Cycles(NamedTuple):
 
 
 class Microseconds(NamedTuple):
-    """A time on this machine, since 1970: how long the simulation took says nothing of an IPU."""
+    """A time on this machine, since 1970: how long the simulation took says nothing about an IPU."""
 
     start: int
     end: int

@@ -39,7 +39,7 @@ class ComputeSetVertex(NamedTuple):
     """The vertices of one kind in a compute set.
 
     Args:
-        countByTile: how many each tile has, from tile 0 on: the tiles that take part are counted from there.
+        countByTile: the number of its vertices on each tile; the tiles that take part are the first ones.
     """
 
     type: VertexType

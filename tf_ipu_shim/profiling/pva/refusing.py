@@ -12,7 +12,7 @@ NO_MAPPING = "the tile of each tensor is only modelled for totals"
 
 
 class NotInProfile(AttributeError, UnsupportedError):  # noqa: N818
-    """Something of libpva's object model that profiles of this package have not."""
+    """A name of libpva's object model that profiles of this package do not have."""
 
 
 class Refusing:

@@ -34,7 +34,8 @@ class Waits:
     Args:
         size: how many processes there are.
         seconds: how long operations wait.
-        ask: requests a process's `state` within so many seconds; None if it does not answer, OSError if it has ended.
+        ask: requests a process's `state` within a number of seconds; None if it does not answer, OSError if it has
+            ended.
     """
 
     def __init__(self, size: int, rank: int, seconds: float, ask: Callable[[int, float], _State | None]) -> None:

@@ -29,12 +29,12 @@ class IpuConversionParams:
         batch_per_step: how many batches a run of the program consumes; 0 for a program without a loop.
         matmul_amp: the part of a tile's memory, 0.0 to 1.0, that matrix multiplications may use while they run.
         conv_amp: the same for convolutions.
-        matmul_partial_type: `"float"` or `"half"`: in which matrix multiplications add up.
+        matmul_partial_type: `"float"` or `"half"`: the dtype in which matmuls accumulate.
         conv_partial_type: the same for convolutions.
         ipu_placement: whether nodes are placed on the IPU at all.
         precision_mode: `"FP16"` or `"FP32"`; None leaves dtypes as they are.
         remove_excluded_nodes: whether to remove the excluded nodes, so that their results become inputs of the model.
-        merge_subgraphs: whether all on the IPU is compiled as one program.
+        merge_subgraphs: whether all nodes on the IPU are compiled as one program.
         gelu_replacement: see `GeluReplacement`.
         precision_conversion_excluded_nodes: regular expressions: nodes that keep their dtype under `precision_mode`.
         manual_sharding: for each IPU a list of regular expressions.
@@ -291,15 +291,15 @@ def create_inference_graph(
         matmul_partial_type: `"float"` or `"half"`.
         conv_partial_type: `"float"` or `"half"`.
         ipu_placement: whether nodes are placed on the IPU.
-        remove_excluded_nodes: whether the excluded nodes go.
-        merge_subgraphs: whether all on the IPU is one program.
+        remove_excluded_nodes: whether the excluded nodes are removed.
+        merge_subgraphs: whether all nodes on the IPU become one program.
         precision_conversion_excluded_nodes: regular expressions.
         precision_mode: `"FP16"` or `"FP32"`.
         manual_sharding: for each IPU a list of regular expressions.
         int64_to_int32_conversion: whether int64 becomes int32.
         embedded_runtime_save_config: see `IpuConversionParams`.
         pipeline_cfg: see `IpuConversionParams`.
-        config_file: a JSON file that has the last word, see `IpuConversionParams.load_from_json_file`.
+        config_file: a JSON file that overrides the arguments, see `IpuConversionParams.load_from_json_file`.
 
     Returns:
         The converted `GraphDef`.

@@ -203,7 +203,7 @@ def DistributedOptimizer(  # noqa: N802  # Horovod's name
         An optimizer of the same kind.
 
     Raises:
-        TypeError: an option is none of Horovod's.
+        TypeError: an option is not one of Horovod's.
         UnsupportedError: the arguments request a feature that is not supported.
         ValueError: `optimizer` is of an unknown kind.
 
@@ -247,7 +247,7 @@ class DistributedGradientTape:
         **options: as of `DistributedOptimizer`.
 
     Raises:
-        TypeError: an option is none of Horovod's.
+        TypeError: an option is not one of Horovod's.
         UnsupportedError: the arguments request a feature that is not supported.
 
     Source: `horovod.tensorflow.DistributedGradientTape`.

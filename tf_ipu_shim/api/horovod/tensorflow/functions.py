@@ -91,7 +91,7 @@ def allreduce(
 
     Raises:
         NotImplementedError: `op` is `Adasum`.
-        TypeError: an option is none of Horovod's.
+        TypeError: an option is not one of Horovod's.
         UnsupportedError: the arguments request a feature that is not supported.
         ValueError: another reduction, or both `average` and `op`.
 
@@ -217,7 +217,7 @@ class Reduction:
 
     Raises:
         NotImplementedError: `op` is `Adasum`.
-        TypeError: an option is none of Horovod's.
+        TypeError: an option is not one of Horovod's.
         UnsupportedError: the arguments request a feature that is not supported.
     """
 

@@ -78,7 +78,7 @@ def allgather(tensor: Any = None, name: str | None = None, *, value: Any = None,
 
     Args:
         tensor: for TensorFlow 1 a tensor of any size along the first axis, else of the same shape in every process.
-        name: the same in every process; its tensor's name when left out. As it is called for TensorFlow 1.
+        name: the same in every process; its tensor's name when left out. The TensorFlow 1 name.
         value: the TensorFlow 2 name of `tensor`.
         tensor_name: the TensorFlow 2 name of `name`.
 

@@ -72,7 +72,7 @@ class PopDistStrategy(strategy_processes.ProcessStrategy, keras_extensions.Keras
         return True
 
     def update_ipu_config(self, config: Any) -> Any:
-        """Tells a configuration which instance of how many this is.
+        """Writes the index of this instance and the number of instances to a configuration.
 
         Args:
             config: an `IPUConfig`, or the result of `create_ipu_config`.
@@ -102,7 +102,7 @@ class PopDistExtendedV1(strategy_processes.ProcessExtended):
 
     Args:
         container_strategy: the strategy.
-        cluster_resolver: recorded: PopRun knows the instances.
+        cluster_resolver: no effect: PopRun knows the instances.
         ipu_device: the device that stores variables and runs functions.
         add_ipu_cross_replica_reductions: whether a reduction inside a program is one over its replicas.
 

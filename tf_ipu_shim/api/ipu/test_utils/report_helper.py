@@ -43,7 +43,7 @@ def missing_whitelist_entries_in_names(names: Iterable[str], whitelist: Iterable
 
 
 class ReportHelper:
-    """A directory of a test's own for profiles. It is removed with the helper.
+    """A separate directory for the profiles of a test. It is removed with the helper.
 
     Source: `tensorflow.python.ipu.test_utils.report_helper.ReportHelper`.
 
@@ -216,19 +216,19 @@ class ReportJSON:
         return [[tensor["name"] for tensor in json.loads(message)["tensors"]] for message in messages]
 
     def assert_contains_host_to_device_transfer_event(self) -> None:
-        """Something went to the device."""
+        """Asserts that a tensor was transferred to the device."""
         self.test.assertTrue(self._transfers(_Event.HOST_TO_DEVICE_TRANSFER), "There is no transfer to the device.")
 
     def assert_contains_device_to_host_transfer_event(self) -> None:
-        """Something came from the device."""
+        """Asserts that a tensor was transferred from the device."""
         self.test.assertTrue(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER), "There is no transfer from the device.")
 
     def assert_num_host_to_device_transfer_events(self, num: int) -> None:
-        """So often something went to the device."""
+        """Asserts the number of transfers to the device."""
         self.test.assertEqual(num, len(self._transfers(_Event.HOST_TO_DEVICE_TRANSFER)))
 
     def assert_num_device_to_host_transfer_events(self, num: int) -> None:
-        """So often something came from the device."""
+        """Asserts the number of transfers from the device."""
         self.test.assertEqual(num, len(self._transfers(_Event.DEVICE_TO_HOST_TRANSFER)))
 
     def get_host_to_device_event_names(self, event_idx: int = 0) -> list[str]:
@@ -242,13 +242,13 @@ class ReportJSON:
     def assert_host_to_device_event_names(
         self, names: Iterable[str], msg: str | None = None, event_idx: int = 0
     ) -> None:
-        """These tensors went to the device in one transfer, in any order."""
+        """Asserts that one transfer to the device had these tensors, in any order."""
         self.test.assertCountEqual(self.get_host_to_device_event_names(event_idx), list(names), msg)
 
     def assert_device_to_host_event_names(
         self, names: Iterable[str], msg: str | None = None, event_idx: int = 0
     ) -> None:
-        """These tensors came from the device in one transfer, in any order."""
+        """Asserts that one transfer from the device had these tensors, in any order."""
         self.test.assertCountEqual(self.get_device_to_host_event_names(event_idx), list(names), msg)
 
     def get_tensor_map(self) -> TensorMap | None:
@@ -275,7 +275,7 @@ class ReportJSON:
             self.test.assertTrue(fnmatch.fnmatchcase(name, expected), f"argument {index} is {name!r}, not {expected}")
 
     def assert_tensor_inst_name_mappings(self, expected_mappings: Mapping[str, str]) -> None:
-        """Asserts that a tensor whose id begins with each key has the name of its value, in the same language."""
+        """Asserts that a tensor whose id begins with each key has the name of its value, with the same wildcards."""
         tensor_map = self.get_tensor_map()
         names = {} if tensor_map is None else tensor_map.tensor_inst_name_mappings()
         for inst, expected in expected_mappings.items():
@@ -284,7 +284,7 @@ class ReportJSON:
             self.test.assertTrue(fnmatch.fnmatchcase(fitting[0], expected), f"{inst!r} is {fitting[0]!r}")
 
     def assert_pipeline_stages_on_expected_ipu(self, expected_ipus: Iterable[int], tile_per_ipu: int) -> None:
-        """The stages of the program's pipeline are on these IPUs.
+        """Asserts that the stages of the program's pipeline are on these IPUs.
 
         Args:
             expected_ipus: the expected IPUs of each stage, in order.

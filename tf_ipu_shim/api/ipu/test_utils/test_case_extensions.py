@@ -63,12 +63,12 @@ class TestCaseExtensions:
         _assert(self, max(_tile_bytes(report)) <= max_expected * (1 + tolerance), f"max {max(_tile_bytes(report))}")
 
     def assert_always_live_memory(self, report: Any, expected: float, tolerance: float = 0.01) -> None:
-        """The always-live bytes are this number; `tolerance` is a fraction of it."""
+        """Asserts the number of always-live bytes; `tolerance` is a fraction of it."""
         always = sum(tile.memory.alwaysLiveBytes for tile in report.compilation.tiles)
         _assert_near(self, always, expected, tolerance)
 
     def assert_all_compute_sets_and_list(self, report: Any, ok: Iterable[str], ignore_common: bool = True) -> None:
-        """Every compute set has an entry of the list in its name, and every entry is in the name of one.
+        """Asserts that every compute set has an entry of the list in its name, and vice versa.
 
         Args:
             report: the report of the program.
@@ -82,13 +82,13 @@ class TestCaseExtensions:
         self.assert_compute_sets_contain_list(report, entries)
 
     def assert_compute_sets_contain_list(self, report: Any, ok: Iterable[str]) -> None:
-        """Every entry of the list is in the name of a compute set."""
+        """Asserts that every entry of the list is in the name of a compute set."""
         names = _compute_sets(report)
         missing = [entry for entry in ok if not fnmatch.filter(names, f"*{entry}*")]
         _assert(self, not missing, f"no compute sets for {missing}; there are {names}")
 
     def assert_compute_sets_not_in_blacklist(self, report: Any, blacklist: Iterable[str]) -> None:
-        """No compute set has an entry of the list in its name."""
+        """Asserts that no compute set has an entry of the list in its name."""
         blacklisted = [name for name in _compute_sets(report) if _any(name, list(blacklist))]
         _assert(self, not blacklisted, f"compute sets that must not be there: {blacklisted}")
 
@@ -98,7 +98,7 @@ class TestCaseExtensions:
         _assert(self, len(matches) == num_matches, msg or f"{len(matches)} compute sets match {expr!r}: {matches}")
 
     def assert_vertices_contain_list(self, report: Any, ok: Iterable[str]) -> None:
-        """Every entry of the list is in the type of some vertices."""
+        """Asserts that every entry of the list is in the type of some vertices."""
         types = {vertex.type.name for compute_set in report.compilation.computeSets for vertex in compute_set.vertices}
         missing = [entry for entry in ok if not fnmatch.filter(types, f"*{entry}*")]
         _assert(self, not missing, f"no vertices for {missing}; there are {sorted(types)}")

@@ -194,7 +194,7 @@ def ipu_device_embedding_update_add(
 
 
 def ipu_device_embedding_notify(embedding_id: str, device_ordinal: int = 0, name: Any = None) -> Any:
-    """Says that a program has done with a host table, which must be there; an operation."""
+    """Notes that a program no longer uses a host table, which must exist; an operation."""
     note_arguments("device_embeddings", device_ordinal=device_ordinal)
     with tf.name_scope(name or "IpuDeviceEmbeddingNotify"):
         return embedding_ids.apply_pending_updates(embedding_id)

@@ -1,7 +1,7 @@
 """`gen_poprand_ops`: ops with Graphcore's arguments, computed by `rand_ops`.
 
-The arguments are the op's inputs, then its attributes, then `name`. A mask follows only from its seed here, so that the
-reference, which on an IPU keeps its layout, holds nothing.
+The arguments are the op's inputs, then its attributes, then `name`. A mask follows only from its seed here, so the
+reference, which keeps the mask's layout on an IPU, is empty.
 """
 
 from __future__ import annotations

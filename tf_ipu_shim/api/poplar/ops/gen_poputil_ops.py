@@ -92,7 +92,7 @@ def ipu_stateful_gradient_accumulate(
 def ipu_stateful_gradient_accumulate_with_momentum(
     accum: Any, grad: Any, momentum: Any, num_mini_batches: int, name: Any = None
 ) -> Any:
-    """`ipu_stateful_gradient_accumulate` whose sum is kept in a variable, and counts in the next one.
+    """`ipu_stateful_gradient_accumulate` whose sum is kept in a variable, and added to the next sum.
 
     Args:
         accum: the variable's handle.

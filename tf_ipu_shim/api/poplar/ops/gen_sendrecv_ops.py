@@ -65,7 +65,7 @@ def ipu_recv_at_host(
         send_device: as at the other end.
         send_device_incarnation: as at the other end.
         recv_device: as at the other end.
-        device_ordinal: the ordinal of the IPU's device; the names say all.
+        device_ordinal: the ordinal of the IPU's device; not needed, because the names identify the tensor.
         name: the name of the op.
 
     Returns:

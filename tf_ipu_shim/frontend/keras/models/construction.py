@@ -79,9 +79,9 @@ def _patch_new(model: type, stock: Callable[..., Any]) -> Any:
 
 
 def _make_functional(model: type, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A user's class without a constructor that is called with inputs and outputs is one of functional models.
+    """Makes a user's class without a constructor functional, if it is called with inputs and outputs.
 
-    Keras makes it one in its own constructor, after the extension has been chosen.
+    Keras does so in its own constructor, after the extension has been chosen.
     """
     if cls is model or cls.__init__ is not model.__init__:  # type: ignore[misc]
         return

@@ -282,7 +282,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         self._check_traced_stages(mode, spec, before)
 
     def _accumulates_outfeed(self, mode: str) -> bool:
-        """Returns whether metrics of mini-batches are added up before they are sent."""
+        """Returns whether metrics of mini-batches are summed before they are sent."""
         return False
 
     def _result_unpacker(self, mode: str) -> Callable[[Any], Any]:

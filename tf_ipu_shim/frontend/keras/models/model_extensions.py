@@ -67,8 +67,8 @@ class ModelExtension(NetworkExtension):
             input_shape: a shape, or a structure of shapes; Keras tensors of `Input` have the types as well.
 
         Raises:
-            ValueError: some of the layers are in a pipeline stage, and others are in none; or the shape is none, or
-                not enough.
+            ValueError: some of the layers are in a pipeline stage, and others are in none; or the shape is missing or
+                incomplete.
             NotImplementedError: the model's class has no `call`.
         """
         if input_shape is None or networks.is_functional(self):
@@ -134,7 +134,7 @@ class ModelExtension(NetworkExtension):
         """Sets the pipeline stage of each call of a layer.
 
         Args:
-            pipeline_stage_assignment: one for each call, in the order in which they were got.
+            pipeline_stage_assignment: one for each call, in the order of `get_pipeline_stage_assignment`.
 
         Raises:
             RuntimeError: the model is not built.

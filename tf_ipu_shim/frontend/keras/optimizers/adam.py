@@ -15,7 +15,7 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
         beta_1: decay of the first moment.
         beta_2: decay of the second moment.
         epsilon: added to the divisor.
-        initial_loss_scaling_factor: see `ALSOptimizer`, as all that follow.
+        initial_loss_scaling_factor: see `ALSOptimizer`, also for the arguments below.
         update_frequency: as above.
         increase_factor: as above.
         max_loss_scaling_factor: as above.
@@ -27,7 +27,7 @@ class ALSOptimizerAdam(_ParameterUnscalingALSOptimizer):
         name: the name of the operations.
 
     Raises:
-        ValueError: a number is out of range, or they do not go together.
+        ValueError: a number is out of range, or two arguments conflict.
 
     Source: `keras.ipu.optimizers.adam.ALSOptimizerAdam`.
 

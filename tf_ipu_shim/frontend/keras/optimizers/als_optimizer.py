@@ -70,7 +70,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
         max_loss_scaling_factor: the factor stays below; a power of two.
         accumulate_statistics_over_update_period: whether all float16 gradients since the last change count, or only
             those of the update that changes the factor.
-        ratio_threshold: the share of large gradients that is too many.
+        ratio_threshold: the largest allowed share of large gradients.
         captured_grads_only: whether only gradients given as `captured_grads` count.
         lpf_alpha: the share of older counts that is kept.
         histogram_bin_edge: the magnitude from which a gradient is large.
@@ -78,7 +78,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
 
     Raises:
         TypeError: `opt` is not a Keras 2 optimizer, or an argument has an invalid value.
-        ValueError: a number is out of range, or they do not go together.
+        ValueError: a number is out of range, or two arguments conflict.
 
     Source: `keras.ipu.optimizers.als_optimizer.ALSOptimizer`.
 
@@ -164,7 +164,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
         name: str | None = None,
         experimental_aggregate_gradients: bool = True,
     ) -> Any:
-        """Applies gradients of the scaled loss, and changes the factor if it is time.
+        """Applies gradients of the scaled loss, and changes the factor at the end of its period.
 
         Args:
             grads_and_vars: pairs of gradient and variable.
@@ -276,7 +276,7 @@ class ALSOptimizer(loss_scaling.LossScaling, _OptimizerV2Wrapper):
 
     @property
     def ratio_threshold(self) -> float:
-        """The share of large gradients that is too many."""
+        """The largest allowed share of large gradients."""
         return self._ratio_threshold
 
     @ratio_threshold.setter
@@ -309,7 +309,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
 
     Args:
         als_optimizer: an `ALSOptimizer`.
-        num_mini_batches: see `GradientAccumulationOptimizer`, as all that follow.
+        num_mini_batches: see `GradientAccumulationOptimizer`, also for the arguments below.
         offload_weight_update_variables: as above.
         replicated_optimizer_state_sharding: as above.
         dtype: as above.
@@ -317,7 +317,7 @@ class ALSGradientAccumulationOptimizer(GradientAccumulationOptimizer):
         name: the name of the operations.
 
     Raises:
-        ValueError: `als_optimizer` is not an `ALSOptimizer`; or as `GradientAccumulationOptimizer`.
+        ValueError: `als_optimizer` is not an `ALSOptimizer`; else as for `GradientAccumulationOptimizer`.
 
     Source: `keras.ipu.optimizers.als_optimizer.ALSGradientAccumulationOptimizer`.
 

@@ -21,7 +21,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
         opt: a Keras 2 optimizer.
         num_mini_batches: the number of mini-batches of an update; loops around it must run a multiple of it.
         offload_weight_update_variables: whether optimizer state is in remote memory. Only the memory model uses it.
-            Like the next, True, False, None or the driver's word: `"THREESTATE_ON"`, `"THREESTATE_OFF"`.
+            Like the next, True, False, None or the driver's name: `"THREESTATE_ON"`, `"THREESTATE_OFF"`.
         replicated_optimizer_state_sharding: whether replicas each have a part of it, as above.
         dtype: the dtype of the accumulators: a type, or a function from the variable to one; the variable's own by
             default.
@@ -115,7 +115,7 @@ class GradientAccumulationOptimizer(_OptimizerV2Wrapper):
             custom_objects: classes of optimizers that are not Keras's, by name.
 
         Raises:
-            ValueError: a subclass is asked for.
+            ValueError: it is called on a subclass.
         """
         if cls is not GradientAccumulationOptimizer:
             raise ValueError(

@@ -13,7 +13,7 @@ class ALSOptimizerSGD(_ParameterUnscalingALSOptimizer):
     Args:
         learning_rate: see Keras.
         momentum: share of the last step that is kept.
-        initial_loss_scaling_factor: see `ALSOptimizer`, as all that follow.
+        initial_loss_scaling_factor: see `ALSOptimizer`, also for the arguments below.
         update_frequency: as above.
         increase_factor: as above.
         max_loss_scaling_factor: as above.
@@ -25,7 +25,7 @@ class ALSOptimizerSGD(_ParameterUnscalingALSOptimizer):
         name: the name of the operations.
 
     Raises:
-        ValueError: a number is out of range, or they do not go together.
+        ValueError: a number is out of range, or two arguments conflict.
 
     Source: `keras.ipu.optimizers.gradient_descent.ALSOptimizerSGD`.
 

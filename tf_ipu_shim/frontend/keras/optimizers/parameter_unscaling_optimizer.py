@@ -1,7 +1,7 @@
 """`keras.ipu.optimizers.parameter_unscaling_optimizer`: optimizers with built-in loss scaling.
 
-Graphcore's unscale hyperparameters instead of gradients. The factor is a power of two, so both return the same values
-if an unscaled gradient fits its dtype. Here gradients are unscaled.
+Graphcore's optimizers unscale hyperparameters instead of gradients. The factor is a power of two, so both return the
+same values if an unscaled gradient fits its dtype. Here gradients are unscaled.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):
         momentum: share of the last step that is kept.
         epsilon: added to the divisor.
         centered: whether gradients are divided by their variance.
-        initial_loss_scaling_factor: see `ALSOptimizer`, as all that follow.
+        initial_loss_scaling_factor: see `ALSOptimizer`, also for the arguments below.
         update_frequency: as above.
         increase_factor: as above.
         max_loss_scaling_factor: as above.
@@ -28,7 +28,7 @@ class ALSOptimizerRMSProp(_ParameterUnscalingALSOptimizer):
         name: the name of the operations.
 
     Raises:
-        ValueError: a number is out of range, or they do not go together.
+        ValueError: a number is out of range, or two arguments conflict.
 
     Source: `keras.ipu.optimizers.rmsprop.ALSOptimizerRMSProp`.
 

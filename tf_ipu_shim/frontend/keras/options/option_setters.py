@@ -30,11 +30,11 @@ class OptionSetters:
         Args:
             gradient_accumulation_steps_per_replica: mini-batches to an update; None or 1: each one updates.
             gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
-            use_v2_gradient_accumulation_optimizer: recorded: with both of Graphcore's the weights are the same.
+            use_v2_gradient_accumulation_optimizer: no effect: both of Graphcore's optimizers compute the same weights.
             **gradient_accumulation_optimizer_kwargs: `dtype` of the accumulators; others choose the memory of state.
 
         Raises:
-            TypeError: a switch is neither True nor False.
+            TypeError: a flag is not a bool.
             ValueError: an argument is out of range, or is set by another method.
         """
         gradient_accumulation_reduction_method = options.reduction_from_normalise(
@@ -72,12 +72,12 @@ class OptionSetters:
         Args:
             gradient_accumulation_steps_per_replica: mini-batches to an update.
             device_mapping: the IPU of each stage; stage i on IPU i when left out.
-            accumulate_outfeed: whether metrics of the mini-batches of an update are added up on the IPU.
+            accumulate_outfeed: whether metrics of the mini-batches of an update are summed on the IPU.
             gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
             **pipelining_kwargs: keyword arguments of `ipu.ops.pipelining_ops.pipeline`.
 
         Raises:
-            TypeError: a switch is neither True nor False.
+            TypeError: a flag is not a bool.
             ValueError: an argument is out of range, or is set by another method.
         """
         gradient_accumulation_reduction_method = options.reduction_from_normalise(
@@ -132,7 +132,7 @@ class OptionSetters:
                 ends.
 
         Raises:
-            TypeError: it is neither True nor False.
+            TypeError: it is not a bool.
         """
         booleans.check_boolean("asynchronous", asynchronous)
         self._ipu.options.asynchronous_callbacks = asynchronous  # takes no other program

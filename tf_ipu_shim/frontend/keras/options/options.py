@@ -67,7 +67,7 @@ class ModelOptions:
 
 
 def check_steps(steps: Any) -> int | None:
-    """Returns a number of mini-batches to accumulate."""
+    """Checks the number of mini-batches to accumulate, and returns it."""
     if steps is None:
         return None
     if not _is_integer(steps) or steps < 1:

@@ -1,6 +1,6 @@
 """Saves and restores a model's accumulation and pipelining options as part of its configuration.
 
-A model that is saved and loaded in the scope of an `IPUStrategy` keeps it; outside, stock Keras passes over the entry.
+A model that is saved and loaded in the scope of an `IPUStrategy` keeps it; outside, stock Keras ignores the entry.
 Values that JSON cannot represent (`pipelining_kwargs`, `gradient_accumulation_optimizer_kwargs`) are left out, as in
 Graphcore's Keras.
 """

@@ -32,7 +32,7 @@ def current_wording(subclassed: bool = False) -> Wording:
 def wrong_kind_error(
     layer: str, nested: bool, expected_types: Sequence[type], value: Any, wording: Wording
 ) -> ValueError:
-    """Returns the error for an assignment that is none for its layer."""
+    """Returns the error for an assignment that does not fit its layer."""
     names = " or ".join(f"`{kind.__name__}`" for kind in expected_types)
     if wording != Wording.CURRENT:
         need = "need to" if wording == Wording.FIRST else "must"

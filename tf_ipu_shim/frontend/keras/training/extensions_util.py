@@ -11,7 +11,7 @@ from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def merge_into_batch_dimension(tensors: Any, local_replication_factor: int) -> Any:
-    """Puts the results of all mini-batches one behind the other.
+    """Concatenates the results of all mini-batches.
 
     Args:
         tensors: a structure of tensors of shape [mini-batch, replica, batch, ...]; without the replica axis if there is

@@ -94,7 +94,7 @@ class FitMetrics:
         return not self.ended and self._thread == threading.get_ident()
 
     def save_metrics(self, model: Any) -> None:
-        """Notes that the variables of metrics are going to be another call's."""
+        """Notes that another call is about to use the variables of metrics."""
         if self.ended:
             return
         if self._replicas > 1:

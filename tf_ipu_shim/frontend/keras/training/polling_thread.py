@@ -160,7 +160,7 @@ class PollingThreadPredict(PollingThread):
         self._end(step, {"outputs": outputs})
 
     def postprocess(self, num_samples_processed: int) -> None:
-        """Puts the predictions of all mini-batches one behind the other."""
+        """Concatenates the predictions of all mini-batches."""
         import numpy as np
 
         if self._parts:

@@ -211,7 +211,7 @@ def _as_traced_function(model: Any, step: Callable[[Any], Any], infeed: Any) -> 
 
 
 def check_no_custom_minimize(optimizer: Any) -> None:
-    """Refuses an optimizer whose own way to an update would not be gone."""
+    """Refuses an optimizer whose own `minimize` would not be called."""
     if isinstance(optimizer, (list, tuple)):
         raise UnsupportedError(
             f"The model is compiled with a list of {len(optimizer)} optimizers, and its gradients accumulate or it is "

@@ -13,11 +13,11 @@ from tf_ipu_shim.tf_private.operations import array_ops
 
 
 def all_gather(input_shards: Sequence[Any], axis: int = 0) -> list[Any]:
-    """Puts the shards together on every IPU.
+    """Concatenates the shards on every IPU.
 
     Args:
         input_shards: a tensor on each IPU, shard i on IPU i.
-        axis: along which they are in the result.
+        axis: the axis of the result along which they are concatenated.
 
     Returns:
         The whole tensor, once for each IPU.

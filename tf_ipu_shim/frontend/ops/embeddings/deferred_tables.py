@@ -51,7 +51,7 @@ class DeferredTable:
                 return tf.identity(value)
 
     def store_variable(self, variable: Any) -> tf.Tensor:
-        """Writes the table into a variable, and has it no more; returns its value."""
+        """Writes the table into a variable and drops the table; returns its value."""
         parts = [self.handle, self._handle("sum", self.shape), self._handle("gathers", tf.TensorShape([]))]
         with tf.device("/device:CPU:0"):
             value = _read_handle(parts[0], self.dtype)

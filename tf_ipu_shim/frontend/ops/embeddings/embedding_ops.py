@@ -25,7 +25,7 @@ def embedding_lookup(
     one_hot_threshold: int = 0,
     min_encoding_size: int = 1216,
 ) -> tf.Tensor:
-    """Rows of a table. Its gradient is dense, as IPU optimizers want it.
+    """Rows of a table. Its gradient is dense, as IPU optimizers expect it.
 
     In TensorFlow 1 releases `name` is the third positional argument and `serialization_factor` the fourth. A string or
     None in the third position means that order.
@@ -35,7 +35,7 @@ def embedding_lookup(
         ids: integers of any shape; the rows.
         serialization_factor: the number of parts in which the table is read and updated. It divides the first
             dimension.
-        indices_are_sorted: whether the ids rise, which Graphcore's lookup uses; no effect.
+        indices_are_sorted: whether the ids are in ascending order; no effect.
         name: the name of the op.
         one_hot_threshold: no effect since SDK 1.2.
         min_encoding_size: no effect since SDK 1.2.

@@ -79,8 +79,8 @@ class HostEmbeddingOptimizerSpec:
             name: the name of the table.
 
         Returns:
-            Shape [*indices.shape, encoding]. The gradient reaches a dummy variable, which optimizers of the script
-            see: with its update the table's happens.
+            Shape [*indices.shape, encoding]. The gradient reaches a dummy variable, which the script's optimizers see:
+            its update updates the table.
         """
         return self.trainable_lookup(embedding_tensor, indices, slot_vars, _dummy_variable(embedding_tensor, name))
 
@@ -176,7 +176,7 @@ class HostEmbedding:
         optimizer_spec: how gradients update the table; None for a table that is only read.
 
     Raises:
-        ValueError: an argument is none of these.
+        ValueError: an argument has another type.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.HostEmbedding`.
 
@@ -314,7 +314,7 @@ def create_host_embedding(
         The table.
 
     Raises:
-        ValueError: an argument is none of these.
+        ValueError: an argument has another type.
 
     Source: `tensorflow.python.ipu.ops.embedding_ops.create_host_embedding`.
 

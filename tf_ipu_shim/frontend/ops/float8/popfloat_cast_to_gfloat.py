@@ -319,7 +319,7 @@ class GenericFloat:
             storage_type: `"auto"` for packed bits if they are smaller, `"fp32"` or `"fp16"` for numbers.
 
         Raises:
-            RuntimeWarning: NaN on overflow is asked of a format without NaN.
+            RuntimeWarning: NaN on overflow is requested of a format without NaN.
             RuntimeError: the storage type is unknown, or the object was reset.
         """
         self._ready()

@@ -217,7 +217,7 @@ class PopnnLSTM(_PopnnRNN):
         Args:
             inputs: `[time, batch, input_size]`.
             initial_state: an `LSTMStateTuple` of `[batch, num_units]` tensors; zeros by default.
-            training: accepted, and listed as without effect: the values are the same in training and inference.
+            training: no effect: the values are the same in training and inference.
 
         Returns:
             Outputs `[time, batch, num_units]` and the last state as an `LSTMStateTuple`.
@@ -270,9 +270,10 @@ class PopnnDynamicLSTM(PopnnLSTM):
 
         Args:
             inputs: `[time, batch, input_size]`.
-            seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
+            seq_len: `[batch]` integers, the length of each sequence: later outputs are zeros, and the state is that of
+                its last step.
             initial_state: an `LSTMStateTuple`; zeros by default.
-            training: accepted, and listed as without effect: the values are the same in training and inference.
+            training: no effect: the values are the same in training and inference.
 
         Returns:
             As `PopnnLSTM`.
@@ -355,7 +356,7 @@ class PopnnGRU(_PopnnRNN):
         Args:
             inputs: `[time, batch, input_size]`.
             initial_state: `[batch, num_units]`; zeros by default.
-            training: accepted, and listed as without effect: the values are the same in training and inference.
+            training: no effect: the values are the same in training and inference.
 
         Returns:
             Outputs `[time, batch, num_units]` and the last state `[batch, num_units]`.
@@ -416,9 +417,10 @@ class PopnnDynamicGRU(PopnnGRU):
 
         Args:
             inputs: `[time, batch, input_size]`, or `[batch, time, input_size]`.
-            seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
+            seq_len: `[batch]` integers, the length of each sequence: later outputs are zeros, and the state is that of
+                its last step.
             initial_state: `[batch, num_units]`; zeros by default.
-            training: accepted, and listed as without effect: the values are the same in training and inference.
+            training: no effect: the values are the same in training and inference.
             time_major: whether the inputs have time first; the outputs always do.
 
         Returns:
@@ -471,10 +473,11 @@ class PopnnAUGRU(PopnnGRU):
 
         Args:
             inputs: `[time, batch, input_size]`, or `[batch, time, input_size]`.
-            seq_len: `[batch]` integers: outputs behind are zeros, and the state is the one at that step.
+            seq_len: `[batch]` integers, the length of each sequence: later outputs are zeros, and the state is that of
+                its last step.
             attention_score: `[time, batch]`, or `[batch, time]`.
             initial_state: `[batch, num_units]`; zeros by default.
-            training: accepted, and listed as without effect: the values are the same in training and inference.
+            training: no effect: the values are the same in training and inference.
             time_major: whether inputs and scores have time first; the outputs always do.
 
         Returns:

@@ -60,7 +60,7 @@ def cpu_user_operation(
     Raises:
         ValueError: an argument has the wrong type or value.
         NotFoundError: when it runs, if the library or the function in it does not exist.
-        InternalError: when it runs, if the library is for an API level that there is not, or threw an exception.
+        InternalError: when it runs, if the API level of the library does not exist, or it threw an exception.
         UnsupportedError: a gradient is asked for with `separate_gradients`.
 
     Source: `tensorflow.python.ipu.ops.custom_ops.cpu_user_operation`.

@@ -102,7 +102,7 @@ class LuongAttention(MemoryAttention):
         score_mask_value: the score of entries behind a row's end.
         dtype: the dtype of the layer that makes keys.
         custom_key_value_fn: a function from keys and values to the used ones.
-        name: does nothing here, as in TensorFlow 1.15.
+        name: no effect, as in TensorFlow 1.15.
 
     Source: `tensorflow.contrib.seq2seq.LuongAttention`.
 
@@ -157,7 +157,7 @@ class BahdanauAttention(MemoryAttention):
         score_mask_value: the score of entries behind a row's end.
         dtype: the dtype of the layers of queries and keys.
         custom_key_value_fn: a function from keys and values to the used ones.
-        name: does nothing here, as in TensorFlow 1.15.
+        name: no effect, as in TensorFlow 1.15.
 
     Source: `tensorflow.contrib.seq2seq.BahdanauAttention`.
 

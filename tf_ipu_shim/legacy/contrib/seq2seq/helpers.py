@@ -313,7 +313,7 @@ class InferenceHelper(_Sampling):
         sample_shape: the shape of a sample.
         sample_dtype: the dtype of a sample.
         start_inputs: the first inputs of sequences.
-        end_fn:a function from samples to whether sequences have ended, `[batch]`.
+        end_fn: a function from samples to whether sequences have ended, `[batch]`.
         next_inputs_fn: a function from samples to the next inputs; the samples themselves by default.
 
     Source: `tensorflow.contrib.seq2seq.InferenceHelper`.

@@ -27,7 +27,7 @@ def sequence_loss(
         weights: the weights of each step, `[batch, time]`.
         average_across_timesteps: whether losses are divided by the sum of the weights over time.
         average_across_batch: whether they are divided by the sum of the weights over the batch.
-        sum_over_timesteps: whether they are added up over time and divided by the entries that have a weight.
+        sum_over_timesteps: whether they are summed over time and divided by the number of entries with a weight.
         sum_over_batch: the same for the batch.
         softmax_loss_function: a function from `labels` and `logits` to losses; the sparse cross-entropy by default.
         name: the name of the ops.

@@ -86,7 +86,7 @@ class HParams:
             This object.
 
         Raises:
-            ValueError: the text is malformed, or names a hyperparameter that there is none of.
+            ValueError: the text is malformed, or names an unknown hyperparameter.
         """
         place = 0
         while place < len(values):
@@ -117,7 +117,7 @@ class HParams:
             self.set_hparam(name, _read(name, kind, match["value"]))
 
     def override_from_dict(self, values_dict: Mapping[str, Any]) -> HParams:
-        """Sets hyperparameters that there are.
+        """Sets existing hyperparameters.
 
         Args:
             values_dict: values by name.
@@ -178,7 +178,7 @@ def _cast(name: str, kind: type, value: Any) -> Any:
 
 
 def _read(name: str, kind: type, text: str) -> Any:
-    """Returns a value of a type, of a text."""
+    """Parses a string as a value of a type."""
     try:
         if issubclass(kind, bool):
             return _BOOLEANS[text.strip().lower()]

@@ -23,7 +23,7 @@ _MISSING = object()
 
 
 class KerasModule(types.ModuleType):
-    """A module of the time: its names are the names of the modules that it leads to.
+    """A module of an old release: its names are those of the modules that it leads to.
 
     Args:
         fullname: under which scripts import it.
@@ -100,7 +100,7 @@ def is_keras_2() -> bool:
 def spec(
     fullname: str, path: str, public: str | None = None, older: types.ModuleType | None = None
 ) -> ModuleSpec | None:
-    """Returns how a module of the time is loaded, or None if the Keras 2 that is installed has nothing of it."""
+    """Returns how a module of an old release is loaded, or None if the installed Keras 2 has no part of it."""
     targets, is_package = _targets(keras2.root(), path)
     if public is not None and _exists(public):
         # The public API defines what a name means: it has other classes for TensorFlow 1, and other optimizers.

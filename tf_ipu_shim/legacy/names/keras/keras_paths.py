@@ -10,7 +10,7 @@ from __future__ import annotations
 from tf_ipu_shim import data_files
 
 MOVED = {row["old"]: row["new"] for row in data_files.rows(__file__, "moved_modules.csv")}
-"""Path of the time -> modules that have its names now, the one that wins first.
+"""Old path -> the modules that have its names now, in order of precedence.
 
 Names below a path with one module are below that module.
 """

@@ -32,7 +32,7 @@ _copy: dict[str, types.ModuleType] = {}
 
 
 class _Finder:
-    """Finds modules below `NAME`: Keras', or one of the copy's that Keras has not."""
+    """Finds modules below `NAME`: Keras', or one of the copy that Keras does not have."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         if fullname != NAME and not fullname.startswith(f"{NAME}."):

@@ -73,7 +73,7 @@ def getargspec(function: Callable[..., Any]) -> ArgSpec:
         function: without keyword-only arguments and annotations.
 
     Raises:
-        ValueError: it has some, which the result has no place for.
+        ValueError: it has them, and the result cannot hold them.
 
     Example:
         >>> getargspec(lambda size, scale=1.0: size * scale)

@@ -49,7 +49,7 @@ def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) 
     Args:
         ar1: the numbers.
         ar2: the others.
-        assume_unique: no number is twice in either.
+        assume_unique: no number occurs twice in either.
         invert: which are not.
 
     Example:

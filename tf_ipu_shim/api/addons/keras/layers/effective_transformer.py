@@ -173,7 +173,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
         return output, context
 
     def _in_chunks(self, pieces: list[tf.Tensor], training: Any) -> tf.Tensor:
-        """Attends for `sequences_per_iter` sequences after the other; ones of length 0 fill up the last ones."""
+        """Attends for `sequences_per_iter` sequences at a time; sequences of length 0 fill the last step."""
         count, at_a_time = pieces[0].shape[0], self.sequences_per_iter
         if count is not None and count <= at_a_time:
             return self._attend(pieces, training)
@@ -216,7 +216,7 @@ class EffectiveTransformer(_keras.layers.Layer):  # type: ignore[misc]
     def _check(
         self, from_sequences: Any, from_lengths: Any, to_sequences: Any, to_lengths: Any, mask: Any = None
     ) -> None:
-        """Holds that the inputs fit together, as far as their shapes are known."""
+        """Checks that the inputs match, as far as their shapes are known."""
         shapes = f"{from_sequences.shape} and {to_sequences.shape}"
         if len(from_sequences.shape) != len(to_sequences.shape):
             raise ValueError(

@@ -36,8 +36,8 @@ class AdamIpuOptimizer(_Adam, IpuOptimizerBase):
         **kwargs: keyword arguments of `IpuOptimizerBase`.
 
     Raises:
-        TypeError: a type is none, or holds no fractions; a switch is neither True nor False.
-        ValueError: there is a second type to compute in.
+        TypeError: a dtype argument is not a floating-point dtype; a flag is not a bool.
+        ValueError: there is more than one compute dtype.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.adam_optimizer.AdamIpuOptimizer`.
 

@@ -24,8 +24,8 @@ class IpuOptimizerBase(OptimizerV2):
     Args:
         name: the name of the operations.
         optimizer_compute_precisions: the types that updates are computed in.
-        outline_apply_gradients: accepted and recorded: sharing code between updates does not change results.
-        outline_apply_gradients_kwargs: accepted and recorded, as above.
+        outline_apply_gradients: no effect: sharing code between updates does not change results.
+        outline_apply_gradients_kwargs: no effect, as above.
         **kwargs: keyword arguments of Keras's base class.
 
     Raises:

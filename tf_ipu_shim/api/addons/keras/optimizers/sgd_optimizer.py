@@ -30,8 +30,8 @@ class SGDIpuOptimizer(_SGD, IpuOptimizerBase):
         **kwargs: keyword arguments of `IpuOptimizerBase`.
 
     Raises:
-        TypeError: a type is none, or holds no fractions.
-        ValueError: there is a second type to compute in.
+        TypeError: a dtype argument is not a floating-point dtype.
+        ValueError: there is more than one compute dtype.
 
     Source: `ipu_tensorflow_addons.keras.optimizers.sgd_optimizer.SGDIpuOptimizer`.
 

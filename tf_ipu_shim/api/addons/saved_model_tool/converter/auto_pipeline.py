@@ -16,7 +16,7 @@ _PIECES = 400
 
 
 class AutoPipelineImpl:
-    """Finds in which stage each node of a graph is best, and writes that.
+    """Finds the best stage for each node of a graph, and writes the stages to a file.
 
     Graphcore's profiles runs of the model. Here the cost of nodes is estimated from their shapes. The stages of a
     pipeline are as equal as possible. They use the fewest IPUs that can hold the constants and the largest value of
@@ -28,7 +28,7 @@ class AutoPipelineImpl:
         matmul_partial_type: the partials type of matrix multiplications; no effect.
         conv_amp: the available memory proportion of convolutions; no effect.
         conv_partial_type: the partials type of convolutions; no effect.
-        fine_tune_iter: how often Graphcore's tries to do better; no effect.
+        fine_tune_iter: how often Graphcore's converter tries again; no effect.
         ipu_model: the `ipu_model` setting of Graphcore's profiles; no effect.
         max_ipu_quantity: the most IPUs that are tried.
         min_ipu_quantity: the fewest.

@@ -39,7 +39,7 @@ class Int64Conversion(Converter):
         """See `Converter.apply`.
 
         Raises:
-            ValueError: a constant has a value that no int32 is.
+            ValueError: a constant has a value outside int32's range.
         """
         if not self.int64_to_int32_conversion:
             return graph_def, signature_def

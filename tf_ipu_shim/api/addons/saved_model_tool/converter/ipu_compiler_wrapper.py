@@ -17,7 +17,7 @@ class IPUCompilerWrapper(Converter):
         param: an `IpuConversionParams`.
 
     Raises:
-        TypeError: `excluded_nodes` is not a list of regular expressions, or `remove_excluded_nodes` no bool.
+        TypeError: `excluded_nodes` is not a list of regular expressions, or `remove_excluded_nodes` is not a bool.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.ipu_compiler_wrapper.IPUCompilerWrapper`.
     """

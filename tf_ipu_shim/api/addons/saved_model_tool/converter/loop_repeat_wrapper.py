@@ -40,7 +40,7 @@ class LoopRepeatWrapper(Converter):
         """See `Converter.apply`. The application's file is written.
 
         Raises:
-            ValueError: a shape is open, or the part on the IPU is not a whole.
+            ValueError: a shape is not fully defined, or the part on the IPU is not one piece.
         """
         if not self._converts:
             return graph_def, signature_def

@@ -90,7 +90,7 @@ class ManualPipeline(pipelines.PipelineConverter):
 
     `pipeline_cfg` has three entries. `manual_pipeline_config` is a list of regular expressions for each stage.
     `device_info` is the IPU of each stage, `solution_dir` the directory of the file with both. A node is in the stage
-    whose list has the first expression that is found in its name, one that none names in the first.
+    whose list has the first expression that is found in its name, else in the first stage.
 
     Args:
         param: see `PipelineConverter`.

@@ -12,8 +12,8 @@ from tf_ipu_shim.frontend.conversion import graph_nodes, host_part
 class ManualSharding(Converter):
     """Spreads nodes over IPUs by regular expressions.
 
-    A node runs on the IPU whose list has the first expression that is found in its name, one that none names on the
-    first. `ipu_shard` does the same in a script; `merge_subgraphs=True` makes one program of all of them.
+    A node runs on the IPU whose list has the first expression that is found in its name, else on the first IPU.
+    `ipu_shard` does the same in a script; `merge_subgraphs=True` makes one program of all of them.
 
     Args:
         param: an `IpuConversionParams`: its `manual_sharding`, a list of regular expressions for each IPU, and

@@ -147,7 +147,7 @@ def get_edge_tensor(cpu_graph_def: Any, ipu_graph_def: Any, is_remove_excluded_n
     Args:
         cpu_graph_def: the host's part.
         ipu_graph_def: the IPU's.
-        is_remove_excluded_nodes: whether the host's part is to go: it must be all before the IPU's then.
+        is_remove_excluded_nodes: whether the host's part is removed; it must then precede the IPU's.
 
     Returns:
         Their names, such as `"split:1"`.
@@ -213,7 +213,7 @@ def casted_output_from_signature(
 
 
 def prepare_dataset(inputs_shape_and_dtype: Sequence[Placed], batch_size: int = 0) -> Any:
-    """Returns a dataset without end that has the form of a model's inputs, and zeros in it.
+    """Returns an infinite dataset of zeros with the structure of a model's inputs.
 
     Args:
         inputs_shape_and_dtype: see `input_placeholder_name_shape_dtype`.
@@ -319,7 +319,7 @@ def validate_pipeline_cfg(param: Any, kwargs: Mapping[str, Any], behavior: str) 
 
     Args:
         param: an `IpuConversionParams`.
-        kwargs: has the keys that there are.
+        kwargs: a mapping whose keys are the known ones.
         behavior: the converter that asks: `"auto"`, `"manual"` or `"load"`. Those of another are not checked.
 
     Raises:

@@ -19,8 +19,8 @@ class RunConfig:
         gradient_accumulation_count: how many batches a run of the pipeline consumes; one for each stage when left out.
         batch_size: the size of each batch.
         batch_per_step: how many runs a step has.
-        ipu_model: whether Graphcore's runs it on the IPU Model. Here all IPUs are simulated.
-        matmul_partial_type: `"float"` or `"half"`: in which matrix multiplications add up.
+        ipu_model: whether Graphcore's tool runs it on the IPU Model. Here all IPUs are simulated.
+        matmul_partial_type: `"float"` or `"half"`: the dtype in which matmuls accumulate.
         conv_partial_type: the same for convolutions.
         matmul_amp: the part of a tile's memory, 0.0 to 1.0, for temporary values of matrix multiplications.
         conv_amp: the same for convolutions.

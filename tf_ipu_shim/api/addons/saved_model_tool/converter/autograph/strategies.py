@@ -26,7 +26,7 @@ class ManualPipelineStrategy(StrategyBase):
     """Cuts a graph by regular expressions.
 
     Args:
-        config: a `RunConfig`: its `num_pipeline_stages` counts.
+        config: a `RunConfig`, whose `num_pipeline_stages` is used.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.autograph.strategies.ManualPipelineStrategy`.
     """
@@ -75,8 +75,8 @@ def variances(former: Sequence[int], latter: Sequence[int], num_group: int) -> f
 def find_opt(arr: Sequence[int], num_group: int) -> list[Groups]:
     """Cuts a list of numbers into groups whose sums are as equal as can be.
 
-    Graphcore's finds a nearly optimal cut; this one is optimal, by dynamic programming over the possible cuts. If
-    several are as good, numbers are in the earliest group.
+    Graphcore's function finds a nearly optimal cut; this one is optimal, by dynamic programming over the possible cuts.
+    If several cuts are equally good, numbers are in the earliest group.
 
     Args:
         arr: the numbers, in their order.

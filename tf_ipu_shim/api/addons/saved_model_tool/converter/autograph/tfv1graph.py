@@ -47,7 +47,7 @@ class Node:
         inputs: the tensors that it reads.
         outputs: the tensors that it computes.
         op_type: its op.
-        attributes: more of it, such as its `node_def`.
+        attributes: further attributes, such as its `node_def`.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.autograph.tfv1graph.Node`.
 
@@ -285,7 +285,7 @@ class TFv1Graph(Graph):
             self.auto_assign_ipu_number(len(self._stage_list()))
 
     def _readers(self, name: str) -> set[str]:
-        """Returns the nodes that a constant reaches, through others that passes it on."""
+        """Returns the nodes that a constant reaches, through others that pass it on."""
         readers: set[str] = set()
         pending = [name]
         while pending:

@@ -92,7 +92,7 @@ def get_ipu_config(
         ipu_id: the Poplar device to use, instead of any device with that many IPUs.
         matmul_amp: the part of a tile's memory, 0.0 to 1.0, for temporary values of matrix multiplications.
         conv_amp: the same for convolutions.
-        matmul_partial_type: `"float"` or `"half"`: in which matrix multiplications add up.
+        matmul_partial_type: `"float"` or `"half"`: the dtype in which matmuls accumulate.
         conv_partial_type: the same for convolutions.
 
     Source: `ipu_tensorflow_addons.saved_model_tool.converter.autograph.utils.get_ipu_config`.
