@@ -1,4 +1,4 @@
-"""Runs the benchmarks, each in its own Python process, and prints and writes what they give."""
+"""Runs the benchmarks, each in its own Python process, and prints and writes their results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _measure(name: str, settings: Settings) -> list[Result]:
 
 
 def _in_own_process(name: str, quick: bool) -> list[Result]:
-    """Benchmarks differ in how they set TensorFlow up, which goes once a process only."""
+    """Benchmarks configure TensorFlow differently, which is possible once in a process."""
     with tempfile.TemporaryDirectory() as directory:
         path = pathlib.Path(directory) / "results.json"
         command = [sys.executable, "-m", "benchmarks", "--in-this-process", "--only", name, "--json", str(path)]

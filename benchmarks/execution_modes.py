@@ -1,7 +1,7 @@
 """Compares the two execution modes of a program, and the chosen one with the better of the two.
 
 All sides run the same program in one process, in turns. The chosen mode is one of the other two, so its ratio says
-whether the choice was right. Constants of `driver.execution_choice` were fitted to what this gave.
+whether the choice was right. Constants of `driver.execution_choice` were fitted to these results.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(settings: Settings) -> Iterator[Result]:
 
 
 def tasks(quick: bool) -> dict[str, tuple[int, Callable[[], Any]]]:
-    """Number of IPUs, and what makes a side, by name."""
+    """Number of IPUs, and the function that makes a side, by name."""
 
     def loop(model: models.Model, steps: int) -> tuple[int, Callable[[], Any]]:
         return 1, lambda: training_loops.on_device(model, steps)
@@ -94,7 +94,7 @@ def tasks(quick: bool) -> dict[str, tuple[int, Callable[[], Any]]]:
 
 
 def elementwise(ops: int, size: int) -> models.Model:
-    """Element-wise ops one after the other, which XLA makes one of."""
+    """A chain of element-wise ops, which XLA fuses into one."""
     import tensorflow as tf
 
     def function(variables: Any, x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Four shards, each with its weights, against the same cut by pass logical CPU devices with `tf.device`."""
+"""Four shards, each with its weights, compared with the same model divided over logical CPU devices by `tf.device`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _block(x: Any, weight: Any) -> Any:
 
 
 def branches(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
-    """Returns every shard computes on the same input; the last adds up."""
+    """Computes every shard on the same input; the last one sums the results."""
     import tensorflow as tf
 
     parts = []
@@ -59,7 +59,7 @@ def branches(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer)
 
 
 def chain(x: Any, weights: list[Any], on: Callable[[int], Any], block: Layer) -> Any:
-    """Returns each shard computes on what the one before made."""
+    """Computes each shard on the result of the previous one."""
     import tensorflow as tf
 
     for shard, weight in enumerate(weights):

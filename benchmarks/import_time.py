@@ -1,6 +1,6 @@
-"""How long `tf_ipu_shim.ipu` takes to import after TensorFlow, and what every Python pays for the `.pth` line.
+"""How long `tf_ipu_shim.ipu` takes to import after TensorFlow, and the cost of the `.pth` line in every Python process.
 
-Processor time, as there is nothing to take turns with.
+Processor time is measured, because there is no second side to alternate with.
 """
 
 from __future__ import annotations

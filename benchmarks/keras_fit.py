@@ -47,7 +47,7 @@ def run(settings: Settings) -> Iterator[Result]:
 
 
 def _first_batch(task: keras_models.Task, settings: Settings) -> Result:
-    """From a compiled model to the end of its first batch. Every model has its own width: XLA knows none yet."""
+    """From a compiled model to the end of its first batch; each has a new width, for which XLA has no program."""
     times = []
     for index in range(settings.repeats + 1):
         seconds: dict[bool, float] = {}

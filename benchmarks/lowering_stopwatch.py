@@ -12,7 +12,7 @@ class LoweredOnly(Exception):
 
 
 class Stopwatch:
-    """Measures what the plugin spends in the lowering.
+    """Measures the time that the plugin spends in the lowering.
 
     Args:
         repeats: how often to lower each program.

@@ -1,6 +1,6 @@
 """How long the lowering takes for large graphs, against XLA's own time to compile them.
 
-All is processor time: this is the one benchmark whose sides cannot take turns.
+All times are processor time: the sides of this benchmark cannot alternate.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _layers(x: Any, weights: list[Any], on: Callable[[int], Any]) -> Any:
 
 
 def _ops_per_layer() -> float:
-    """Ops that one more layer makes."""
+    """The number of ops of one more layer."""
     import tensorflow as tf
 
     def ops(layers: int) -> int:

@@ -27,7 +27,7 @@ def run(settings: Settings) -> Iterator[Result]:
 
 
 def toy() -> Call:
-    """Returns a step whose time is that of the call."""
+    """Returns a step whose time is mostly the cost of a call."""
     forms.configure()
     return forms.session(models.mlp_step(4, [8, 8, 4], "toy MLP step"), forms.IPU)
 

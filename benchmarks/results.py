@@ -17,10 +17,10 @@ class Result:
         low: their lower quartile.
         high: their upper quartile.
         unit: `x` (ratio of our time to the reference's), `us` or `ms`.
-        target: the most that the figure should be, in `unit`; None for a figure that only informs.
+        target: the highest value that the figure should have, in `unit`; None for a figure without a target.
         ours_us: median of our side in microseconds a call; None if there are no two sides.
         reference_us: the same of the reference.
-        best: the ratio, or difference, of the fastest measurements: what is left where nothing else ran.
+        best: the ratio, or difference, of the fastest measurements: the value without other work on the machine.
         samples: number of measurements.
         more: further figures, by name.
     """

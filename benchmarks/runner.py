@@ -1,6 +1,6 @@
-"""Two sides, measured in turns in one process or in a pair of processes, their outputs compared first.
+"""Measures two sides in turns, in one process or in a pair of processes, after comparing their outputs.
 
-Machines are noisy, and get faster and slower while one looks. So the sides alternate in short samples, in the order
+Machines are noisy, and their speed changes during a measurement. So the sides alternate in short samples, in the order
 ours, reference, reference, ours. The median over the ratios (or differences) of neighbours is judged.
 """
 
@@ -28,7 +28,7 @@ class Settings:
         quick: whether a run only has to show that everything works.
         pairs: samples of each side.
         sample_seconds: how long one sample takes at least; fast calls are repeated within it.
-        repeats: how often something is measured that cannot be repeated cheaply, such as a process or a compilation.
+        repeats: how often a costly measurement is repeated, such as a process or a compilation.
     """
 
     quick: bool = False
@@ -58,7 +58,7 @@ class Call:
     """A function of this process as a side.
 
     Args:
-        function: takes nothing; returns a structure of arrays or tensors when all its work is done.
+        function: a function without arguments; returns a structure of arrays or tensors when all its work is done.
     """
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -92,12 +92,12 @@ def compare(
         ours: the program on the simulated IPUs.
         reference: the same without them.
         settings: how long to measure.
-        ratio: the most that our time should be of the reference's.
-        extra_us: instead of a ratio, the most microseconds that our call should take on top.
+        ratio: the highest allowed ratio of our time to the reference's.
+        extra_us: instead of a ratio, the highest allowed microseconds that our call needs in addition.
         tolerance: relative, and absolute, by which outputs may differ.
 
     Raises:
-        OutputsDiffer: the sides give different values.
+        OutputsDiffer: the sides return different values.
     """
     _check(name, ours.outputs(COMPARED_CALLS), reference.outputs(COMPARED_CALLS), tolerance)
     calls = _calls_for(settings.sample_seconds, ours, reference)
@@ -127,8 +127,8 @@ def judge(
     Args:
         name: the name of the result.
         times: seconds a call of ours and of the reference, in pairs of neighbours.
-        ratio: the most that our time should be of the reference's.
-        extra_us: instead of a ratio, the most microseconds that our call should take on top.
+        ratio: the highest allowed ratio of our time to the reference's.
+        extra_us: instead of a ratio, the highest allowed microseconds that our call needs in addition.
     """
     ours, reference = [pair[0] for pair in times], [pair[1] for pair in times]
     if extra_us is None:

@@ -67,7 +67,7 @@ def dataset(model: models.Model) -> Any:
 
 
 def on_device(model: models.Model, steps: int) -> Call:
-    """One `Session.run` of a loop with an infeed and an outfeed, and one that takes the losses out."""
+    """One `Session.run` of a loop with an infeed and an outfeed, and one that dequeues the losses."""
     import tensorflow as tf
 
     from tf_ipu_shim import ipu
@@ -94,7 +94,7 @@ def on_device(model: models.Model, steps: int) -> Call:
 
 
 def session_loop(model: models.Model, steps: int) -> Call:
-    """Returns a `Session.run` a step, on the CPU; the step takes its batch from a dataset's iterator."""
+    """Returns a `Session.run` a step, on the CPU; the step reads its batch from a dataset's iterator."""
     import tensorflow as tf
 
     tf1 = tf.compat.v1

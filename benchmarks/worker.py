@@ -1,4 +1,4 @@
-"""A side that lives in its own process, for what is decided once a process, such as an environment variable."""
+"""A side that lives in its own process, for settings that are fixed for a process, such as an environment variable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Worker:
     Args:
         module: the module with the function that makes the side.
         function: its name; takes no arguments, returns a `runner.Side`.
-        environment: variables that the process gets on top of ours; None takes one out.
+        environment: environment variables that the process gets in addition to ours; None removes one.
 
     The two sides take turns, so one of the two processes is always idle.
     """
@@ -67,7 +67,7 @@ class Worker:
 
 @functools.cache
 def write_bytecode() -> None:
-    """Writes the package's bytecode, which pip leaves: TensorFlow and Keras have theirs, a checkout may have none."""
+    """Writes the package's bytecode, which pip does not: TensorFlow and Keras have theirs, a checkout may have none."""
     found = importlib.util.find_spec("tf_ipu_shim")
     for directory in (found.submodule_search_locations or ()) if found is not None else ():
         compileall.compile_dir(directory, quiet=1)

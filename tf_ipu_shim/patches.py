@@ -111,7 +111,7 @@ def change(
 def undo() -> None:
     """Reverts all patches in reverse order.
 
-    The emulation does not work in this process any more.
+    The emulation no longer works in this process.
     """
     with _lock:
         for key in reversed(list(_applied)):

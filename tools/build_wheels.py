@@ -87,7 +87,7 @@ def environment(python: str, directory: pathlib.Path, version: str) -> pathlib.P
 
 
 def run(python: pathlib.Path, *arguments: str, at: pathlib.Path | None = None, **variables: str) -> str:
-    """Runs a Python that must succeed; returns what it printed."""
+    """Runs Python and returns its output; a failure is an error."""
     command = [str(python), *arguments]
     process = subprocess.run(command, cwd=at, env={**os.environ, **variables}, capture_output=True, text=True)
     if process.returncode:

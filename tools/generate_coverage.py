@@ -32,7 +32,7 @@ refuse some options; it says so when they are used.
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One of Graphcore's modules: the releases that have it, and its public names by what becomes of them."""
+    """One of Graphcore's modules: the releases that have it, and its public names by state."""
 
     module: str
     releases: str
@@ -129,7 +129,7 @@ def older() -> str:
 
 
 def era() -> list[str]:
-    """The names around a script that TensorFlow, Keras and the SDK of its time had, from the tables that serve them."""
+    """Returns the names of older TensorFlow, Keras and SDK releases, from the tables that serve them."""
     from tf_ipu_shim.legacy.names.contrib import loader
     from tf_ipu_shim.legacy.names.keras import keras_paths
     from tf_ipu_shim.legacy.names.python import removed_names, removed_numpy

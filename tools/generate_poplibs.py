@@ -1,4 +1,4 @@
-"""Writes poplibs.md, the functions of PopLibs that are there or missing, and poplar_options.md, in docs/reference.
+"""Writes poplibs.md, the functions of PopLibs that exist here or are missing, and poplar_options.md, in docs/reference.
 
 python tools/generate_poplibs.py          writes the page
 python tools/generate_poplibs.py --check  ends with status 1 if the page is out of date

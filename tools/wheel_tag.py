@@ -1,4 +1,4 @@
-"""The platform tag of a wheel with compiled libraries: the oldest Linux that has all they ask for (PEP 600).
+"""The platform tag of a wheel with compiled libraries: the oldest Linux that has all they require (PEP 600).
 
 The dynamic linker refuses a library that names a version of glibc or libstdc++ that the system lacks. These names are
 strings in the library.

@@ -1,4 +1,4 @@
-"""Fits an error bar to the ratios of each regime: the factor that holds for nine rows of ten."""
+"""Fits an error bar to the ratios of each regime: the factor that holds for nine of ten rows."""
 
 from __future__ import annotations
 

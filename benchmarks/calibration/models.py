@@ -81,7 +81,7 @@ FIGURES: dict[str, Callable[[Record], Any]] = {
 
 
 def modelled(row: Row) -> str:
-    """Runs the models on a row; returns the figure."""
+    """Runs the models on a row; returns the modelled figure."""
     found = FIGURES[row.figure](record_of(row.program, row.system))
     if row.figure == SPEED_UP:
         found = record_of(f"{row.program.split()[0]} 1", row.system)["cycles"] / found

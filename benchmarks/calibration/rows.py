@@ -13,7 +13,7 @@ DATA = pathlib.Path(__file__).resolve().parents[2] / "validation" / "model"
 PUBLISHED, MODELLED = DATA / "published.csv", DATA / "modelled.csv"
 FITS, CLOSE, DOES_NOT_FIT = "fits", "close", "does not fit"
 FIT, SEEN, TEST = ROLES = ("fit", "seen", "test")
-"""A number of the model is fitted to the row, or its mechanisms were chosen with the row in sight, or neither."""
+"""The role of a row: a number of the model is fitted to it, its mechanisms were chosen with it in view, or neither."""
 UNSTAMPED = "older"
 MODEL = ("capacity", "compiler", "cycle_model", "machine", "memory_model")
 """The packages whose sources decide a figure."""
@@ -30,7 +30,7 @@ class Row(NamedTuple):
         figure: a figure of `models.Model`.
         published: its value, or a verdict on memory.
         regime: what limits the program, one of `bars.REGIMES`.
-        role: what the model owes to the row, one of `ROLES`.
+        role: the role of the row for the model, one of `ROLES`.
         source: where it is published; details follow a semicolon.
         reason: why the model differs, for rows outside their bar.
     """

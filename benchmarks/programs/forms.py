@@ -16,7 +16,7 @@ IPU = "/device:IPU:0"
 
 
 def configure(num_ipus: int = 1, num_cpus: int = 1) -> None:
-    """Gives this process an IPU device with that many IPUs, and that many CPU devices."""
+    """Configures an IPU device with a number of IPUs, and as many CPU devices."""
     import tensorflow as tf
 
     (cpu,) = tf.config.list_physical_devices("CPU")

@@ -23,9 +23,9 @@ class Task:
     Args:
         name: the name for the table.
         model: a function from Keras and a size to the model.
-        optimizer: a function from Keras to what trains it.
+        optimizer: a function from Keras to the optimizer that trains it.
         size: the arguments of the model: its width and layers, or the side of an image.
-        quick_size: the same where only outputs count.
+        quick_size: the same for runs that only compare outputs.
         batch: samples of a mini-batch.
         classes: how many labels there are.
     """
@@ -99,8 +99,8 @@ TASKS = {
 class Training:
     """Training with the same mini-batch again and again, as a side.
 
-    A call's outputs are one array. It has the loss, the seconds to the first call, those of lowering and memory plan,
-    and the peak bytes of the process.
+    A call's outputs are one array. It contains the loss, the seconds until the first call, those of lowering and memory
+    plan, and the peak bytes of the process.
 
     Args:
         ipu: whether it trains on the IPU.

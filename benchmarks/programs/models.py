@@ -32,7 +32,7 @@ def _numbers(seed: int, *shape: int) -> np.ndarray:
 
 
 def addition(size: int = 2) -> Model:
-    """Two small vectors: nothing but the call."""
+    """Adds two small vectors, to measure the cost of a call."""
     return Model("add", [], [_numbers(0, size), _numbers(1, size)], lambda variables, a, b: a + b)
 
 

@@ -18,7 +18,7 @@ def strategy(
     dtype: str = "float16",
     io_tiles: int = 0,
 ) -> Any:
-    """Returns a strategy over so many IPUs, for models in float16.
+    """Returns a strategy over a number of IPUs, for models in float16.
 
     Args:
         ipus: how many.

@@ -22,7 +22,7 @@ from benchmarks.published import common
 
 SIZE = 380
 WIDTH, DEPTH = 1.4, 1.8
-"""What B4 has of B0's channels and blocks."""
+"""Factors of B4 for B0's channels and blocks."""
 ROWS = ((3, 1, 16, 1, 1), (3, 2, 24, 2, 4), (5, 2, 40, 2, 4), (3, 3, 80, 2, 4), (5, 3, 112, 1, 4), (5, 4, 192, 2, 4),
         (3, 1, 320, 1, 4))  # fmt: skip
 """The block groups of B0: kernel, blocks, channels, stride of the first block, expansion of channels."""
@@ -33,7 +33,7 @@ layers = keras.layers
 
 
 def channels(number: int) -> int:
-    """So many, times `WIDTH`, in eights; not more than a tenth fewer."""
+    """Returns channels times `WIDTH`, rounded to a multiple of eight, by at most a tenth down."""
     wanted = number * WIDTH
     rounded = max(8, int(wanted + 4) // 8 * 8)
     return rounded + 8 if rounded < 0.9 * wanted else rounded
@@ -48,7 +48,7 @@ def convolved(x: Any, filters: int, kernel: int = 1, stride: int = 1, groups: in
 
 
 def block(x: Any, kernel: int, filters: int, stride: int, expanded: int) -> Any:
-    """A residual block: fewer channels outside than inside, which are weighted by what is in all of the image."""
+    """A residual block with more channels inside than outside; the content of the whole image weights these."""
     before, outside = x, x.shape[-1]
     inside = outside * expanded
     if expanded > 1:

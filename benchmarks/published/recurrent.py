@@ -50,7 +50,7 @@ def convolutions(x: Any, outputs: int) -> Any:
 
 
 def loop(x: Any, outputs: int) -> Any:
-    """Multiplies one step after the other by a variable, and sums them up."""
+    """Multiplies the steps by a variable, one after another, and sums them."""
     steps = tf.transpose(x, [1, 0, 2])
     rest = steps.shape[1:]
     factor = tf.get_variable("factor", [], initializer=tf.ones_initializer())

@@ -23,7 +23,7 @@ SENT = {-1: slice(-1, None), 0: slice(None), 1: slice(1)}
 
 
 def neighbour(shard: int, row: int, column: int, grid: tuple[int, int]) -> int | None:
-    """Returns the shard that is so many rows and columns away."""
+    """Returns the shard at a distance in rows and columns."""
     row, column = shard // grid[1] + row, shard % grid[1] + column
     return row * grid[1] + column if 0 <= row < grid[0] and 0 <= column < grid[1] else None
 

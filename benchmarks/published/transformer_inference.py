@@ -25,7 +25,7 @@ layers = keras.layers
 def gelu_of_ops(x: Any) -> Any:
     """PopRT's example excludes GELU from float16, and its compiler makes no single call of the ops.
 
-    The product is multiplied out: TensorFlow's compiler for IPUs would make one call of `tf.nn.gelu`.
+    The formula is written out: TensorFlow's compiler for IPUs would make one call of `tf.nn.gelu`.
     """
     x32 = tf.cast(x, tf.float32)
     return tf.cast(0.5 * (x32 + x32 * tf.math.erf(x32 / 2.0**0.5)), x.dtype)

@@ -270,7 +270,7 @@ def test_programs_that_cannot_be_called_batch_by_batch_say_so(ipus, engine):
             errors.append(error)
 
     run_all([threading.Thread(target=call) for _ in range(4)])
-    assert errors and "sends fewer results to an outfeed than it takes batches" in str(errors[0])
+    assert errors and "sends fewer results to an outfeed than it receives batches" in str(errors[0])
 
 
 def test_a_call_that_is_cancelled_leaves_the_engine_alone(ipus, engine):

@@ -94,7 +94,7 @@ class GatherSizes(NamedTuple):
 
 
 class UpdateSizes(NamedTuple):
-    """A scatter: numbers of elements written, of the table and of a row; whether it is one slice, and whether it adds."""
+    """A scatter: elements written, of the table and of a row; whether it is one slice, and whether it adds."""
 
     elements: int
     table: int = 0

@@ -1,4 +1,4 @@
-"""Reports bugs of the memory model itself, so that they never pass for a coarse figure."""
+"""Reports bugs of the memory model itself, so that they are not taken for a coarse figure."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class DeviceReport:
         ipus: one for each of its IPUs.
         programs: the plans of the programs lowered under this configuration. One at a time is on the IPUs.
         host_to_device: measured, since the counters were reset.
-        device_to_host: the same for the other way.
+        device_to_host: the same for the other direction.
         exchange: measured, by (source, destination) IPU; pairs that exchanged nothing are left out.
         programs_lowered: how many programs were lowered.
         programs_run: how many times a program ran.

@@ -23,7 +23,7 @@ WIDTH = 100
 TOP = 5
 """The number of largest allocations that are shown, and of fullest IPUs if there are many."""
 _MOST_ROWS = 8
-"""IPUs that the first screen has a row for each; of more there are the fullest."""
+"""IPUs that have a row on the first screen; of more IPUs, the fullest are shown."""
 _CACHE = {"": "", "hit": "; from the executable cache", "miss": "; not in the executable cache before"}
 _CODE = "code"
 _MODES = {"xla": "XLA programs", "kernels": "TensorFlow's kernels"}
@@ -341,7 +341,7 @@ def _shorten_name(text: str) -> str:
 
 
 def _truncate(text: str, width: int) -> str:
-    """Returns the end of a long name tells more than its beginning."""
+    """Shortens a long name to its end, which is more specific than its beginning."""
     return text if len(text) <= width else f"...{text[len(text) - width + 3 :]}"
 
 

@@ -1,7 +1,7 @@
 """Messages of Graphcore's `poplar_executable_pb2`: a compiled application.
 
-`docs/how_to/deploy/embedded_runtime.md` describes the fields and their encoding in a file. The messages hold some of
-TensorFlow's own, so that they are made when one is first asked for.
+`docs/how_to/deploy/embedded_runtime.md` describes the fields and their encoding in a file. The messages contain some of
+TensorFlow's, so they are created at first use.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The plugin's C++ structs are generated from this schema when it is built (`plugin.message_headers`).
 A field that one side does not know is an error.
 
-The messages hold some of TensorFlow's own, so that they are made when one is first asked for.
+The messages contain some of TensorFlow's, so they are created at first use.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Import hooks for Graphcore's module names: the part that runs at every Python start.
 
 `install()` puts two finders on `sys.meta_path`. The first handles this package's modules and their aliases before
-Python looks for files. The last is only asked for modules that no other finder has found. Both compare strings and do
-nothing else until a name of theirs is imported. This file imports nothing: the `.pth` line runs it in every Python
-process.
+Python looks for files. The last is only asked for modules that no other finder has found. Both only compare strings
+until one of their names is imported. This file imports nothing: the `.pth` line runs it in every Python process.
 """
 
 FIRST_PREFIXES = (

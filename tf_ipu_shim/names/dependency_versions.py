@@ -1,7 +1,7 @@
 """`ipu_tensorflow_addons.util._dependency_versions`: the versions that an addons checkout expects.
 
-Graphcore's build writes that file. The addons' sources lack it, and so lack the check at import. These are the versions
-of the installed TensorFlow and Keras.
+Graphcore's build writes that file; a checkout of the addons' sources does not have it. These are the versions of the
+installed TensorFlow and Keras.
 """
 
 from __future__ import annotations

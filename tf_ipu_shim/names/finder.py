@@ -125,7 +125,7 @@ def is_ipu_process() -> bool:
 
 
 def is_graphcore_name(fullname: str) -> bool:
-    """Returns whether a module is one of Graphcore's, so that who imports it uses IPUs.
+    """Returns whether a module is one of Graphcore's, so that a script that imports it uses IPUs.
 
     Example:
         >>> is_graphcore_name("tensorflow.python.ipu.loops"), is_graphcore_name("horovod.tensorflow")

@@ -1,7 +1,7 @@
 """Decides whether an import comes from an IPU script that has not imported `ipu` yet.
 
 Scripts import `horovod.tensorflow` or `tensorflow.contrib` in their first lines, and `ipu` in a later one. A stock
-script that looks whether there is such a package must not find ours. So the files that are being imported are read: if
+script that checks whether such a package exists must not find ours. So the files that are being imported are read: if
 one of them imports a module of Graphcore's, it is a script for IPUs. It counts as one if another file in its folder
 imports `ipu`: often only some files of a program or its tests do.
 """

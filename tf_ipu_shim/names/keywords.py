@@ -12,7 +12,7 @@ _SHORTEST = 6  # of a name that is looked for within another
 
 
 def names_of(function: Callable[..., Any]) -> list[str] | None:
-    """Returns the arguments that a call may name; None if they are not known, or any is taken.
+    """Returns the arguments that a call may name; None if they are not known, or any is accepted.
 
     Example:
         >>> names_of(lambda x, *rest, size=1: x)

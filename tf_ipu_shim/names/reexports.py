@@ -17,7 +17,7 @@ _PACKAGE = "tf_ipu_shim"
 
 @functools.cache
 def table() -> dict[str, tuple[str, dict[str, dict[str, str]]]]:
-    """Our module -> the end of its docstring, and by source module the names given out: theirs by ours.
+    """Our module -> the end of its docstring, and by source module the exported names: theirs by ours.
 
     Example:
         >>> table()["tf_ipu_shim.api.ipu.ipu_compiler"][1]

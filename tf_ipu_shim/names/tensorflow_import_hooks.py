@@ -16,7 +16,7 @@ from tf_ipu_shim.legacy.names import activation
 
 
 def find_tensorflow_spec(path: Sequence[str] | None, target: Any) -> ModuleSpec | None:
-    """As finders of `sys.meta_path` answer when TensorFlow is looked for."""
+    """Finds TensorFlow, as a finder of `sys.meta_path` does."""
     if not activation.is_stock():
         choice.use_keras2()
     if not _is_for_ipus():

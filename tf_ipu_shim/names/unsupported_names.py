@@ -110,6 +110,6 @@ def _submodule_name(package: str, name: str, is_import_from: bool) -> types.Modu
 
 
 def _is_raised_inside(error: AttributeError) -> bool:
-    """Whether a module's own `__getattr__` failed while it imported something, rather than lack the name."""
+    """Whether a module's own `__getattr__` failed while it imported something, rather than lacking the name."""
     inner_frame = error.__traceback__.tb_next if error.__traceback__ else None
     return inner_frame is not None and inner_frame.tb_next is not None

@@ -3,7 +3,7 @@
 A library fits only one TensorFlow build (C++ ABI). So its file name has a digest of all its inputs: TensorFlow's
 version and git version, the platform, the flags, the sources and the compiler. Python's version is not part of it: the
 plugin does not link against Python. Within the package, neither the compiler nor glibc counts: the wheel's tag says
-which systems can use the library. `CXX` asks for a compiler, and so for no such library.
+which systems can use the library. `CXX` requests a compiler, so no such library is used.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def map_in_parallel(function: Callable[[Item], Result], items: Sequence[Item], c
 
 @contextlib.contextmanager
 def cleaned_up_at_signals() -> Iterator[None]:
-    """Raises an exception when a signal is to end the process; after the cleaning up the signal ends it.
+    """Raises an exception when a signal would end the process; the signal ends it after the clean-up.
 
     Signals that are handled or ignored stay so, and other threads than the main one cannot change them.
     """

@@ -26,7 +26,7 @@ _MARK = b"\ntf_ipu_shim sha256 "
 PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
 """The environment that the package was installed into."""
 KEPT_DIRECTORY = pathlib.Path(__file__).with_name("kept")
-"""A copy of what was built, in a checkout: an installed package has no files that pip does not know."""
+"""A copy of the built library, only in a checkout: pip must know all files of an installed package."""
 _BUILD_BYTES = 16 << 20  # of object files and libraries, rounded up
 _FOR_ALL_USERS = 0o755  # of files next to the package; the rest is one user's
 
@@ -52,7 +52,7 @@ def cache_directories() -> list[pathlib.Path]:
 
 
 def find_library(name: str) -> pathlib.Path | None:
-    """Returns the intact library of this file name, or None. One shipped in addition to the package is used first."""
+    """Returns the intact library of this file name, or None. A library that is part of the package is used first."""
     for directory in _trusted_directories():
         path = directory / name
         if is_intact(path):

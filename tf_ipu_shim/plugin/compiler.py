@@ -120,7 +120,7 @@ def compile_library(
 
 
 def _link(command: Sequence[str]) -> None:
-    """Links with the fast linker if it can, which one for another processor cannot, unless the command names one."""
+    """Links with the fast linker, unless the compiler is for another processor or the command names a linker."""
     is_chosen = any(word.startswith(_LINKER_OPTION) for word in command)
     if not is_chosen and shutil.which(f"ld.{_FAST_LINKER}"):
         with contextlib.suppress(errors.PluginError):

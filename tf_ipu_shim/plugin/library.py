@@ -45,7 +45,7 @@ class Transfers:
 
     Args:
         bytes: their sum.
-        transfers: how many tensors that were.
+        transfers: the number of tensors that were transferred.
     """
 
     bytes: int
@@ -115,7 +115,7 @@ class Library:
     def set_devices(self, chips: Sequence[int], float_checks: Sequence[int] = ()) -> None:
         """Says which TensorFlow devices there are. New sessions and a live eager context get them at once.
 
-        All of them round float16 to the nearest, and clip it, until `set_rounding` and `keep_infinities` say otherwise.
+        All of them round float16 to the nearest, and clip it, until `set_rounding` and `keep_infinities` change that.
         """
         if not 1 <= len(chips) <= MAXIMUM_DEVICES or not all(1 <= count <= MAXIMUM_CHIPS for count in chips):
             raise ValueError(
@@ -221,7 +221,7 @@ class Library:
     def compiler_ir(
         self, context_handle: object, library: bytes, function: str, arguments: Sequence[int]
     ) -> tuple[bytes | None, str]:
-        """XLA's form of a function, made without Python's lock."""
+        """HLO of a function, made without Python's lock."""
         handles = (ctypes.c_int64 * len(arguments))(*arguments)
         size, fails = ctypes.c_int64(), ctypes.c_int32()
         result = self._c.ipu_compiler_ir(

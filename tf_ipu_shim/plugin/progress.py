@@ -1,4 +1,4 @@
-"""Shows how far a build is: a bar on a terminal, elsewhere one line at its start and one at its end."""
+"""Shows the progress of a build: a bar on a terminal, elsewhere one line at its start and one at its end."""
 
 from __future__ import annotations
 

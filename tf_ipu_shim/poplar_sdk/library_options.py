@@ -24,7 +24,7 @@ LIBRARIES = {
     "pooling": Library("poolings", ("pooling_options",)),
     "slice": Library("slices", ("multi_slice_options",)),
 }
-"""By what is planned: of convolutions and matmuls, XLA's instruction."""
+"""The options by the kind of op that is planned; for convolutions and matmuls it is XLA's instruction."""
 OF_CONFIGURATION = {
     "convolutions.poplar_options": "convolution",
     "matmuls.poplar_options": "dot",

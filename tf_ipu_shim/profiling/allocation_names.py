@@ -11,9 +11,9 @@ _AUTOMATIC = re.compile(r"(?<![^/])([^/:]+?)_(\d+)(?=[/:]|$)")
 
 
 def stable_name(kind: str, name: str) -> str:
-    """A variable's name without the number that TensorFlow 2 puts behind it, which counts all variables of a process.
+    """A variable's name without the number that TensorFlow 2 appends, which counts all variables of a process.
 
-    With one more variable before it, the same one would else have another name.
+    Otherwise, one more variable before it would change its name.
 
     Example:
         >>> stable_name("weight", "dense/kernel/3"), stable_name("temporary", "while/3")

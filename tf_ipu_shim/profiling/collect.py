@@ -84,7 +84,7 @@ def _control_sets(first: int, chip: ChipSpec, is_model: bool) -> list[ComputeSet
     """Returns the compute sets of every program that a run of it does not execute.
 
     One seeds each tile. On hardware, another one sets its stochastic rounding, as `replication_normalise_test` of
-    Graphcore's releases has it; the vertices of that are not known.
+    Graphcore's releases shows; its vertices are not known.
     """
     seeds = ComputeSetRow(first, SEEDS, "poprand::SetSeedSupervisor", chip.tiles, chip.tiles, 0, 0.0)
     return [seeds] if is_model else [seeds, ComputeSetRow(first + 1, ROUNDING, "", 0, 0, 0, 0.0)]

@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
     Args:
         facts: the facts and options that differ, as text: before and after.
         fullest: bytes of the IPU that has the most.
-        fits: whether it does, before and after.
+        fits: whether it fits, before and after.
         ipus: bytes of each IPU.
         categories: bytes by category.
         kinds: cycles by kind of work.
@@ -183,7 +183,7 @@ def _cycles_by_op(profile: Profile) -> dict[str, float]:
 
 
 def _bytes_by_owner(profile: Profile) -> dict[str, float]:
-    """Bytes at the largest step of each IPU, by whose they are."""
+    """Bytes at the largest step of each IPU, by owner."""
     largest: dict[int, tuple[int, int]] = {}
     for row in profile.liveness:
         if row.bytes > largest.get(row.ipu, (-1, 0))[0]:

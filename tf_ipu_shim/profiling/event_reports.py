@@ -9,7 +9,7 @@ from tf_ipu_shim.profiling.pva.compilation import Compilation
 from tf_ipu_shim.profiling.writer import summarize
 
 OWN = "tf_ipu_shim"
-"""Below this key is what Poplar's reports did not have: the program at a glance, as in `framework.json`."""
+"""The key of data that Poplar's reports did not have: the program at a glance, as in `framework.json`."""
 
 
 def make_graph_report(profile: Profile) -> dict[str, Any]:

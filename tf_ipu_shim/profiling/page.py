@@ -120,7 +120,7 @@ def _execution_data(profile: Profile) -> dict[str, Any]:
 
 
 def _op_data(leaves: Iterable[TimelineEvent]) -> list[list[Any]]:
-    """For each op and IPU cycles by kind, bytes that are moved, the most of temporaries."""
+    """For each op and IPU: cycles by kind, bytes that are moved, and the largest temporary memory."""
     ops: dict[tuple[str, str], list[Any]] = {}
     for leaf in leaves:
         row = leaf.row

@@ -13,11 +13,11 @@ from typing import Any, get_type_hints
 from tf_ipu_shim.profiling.profile import Profile, parse_facts
 
 FORMAT_VERSION = 2
-"""Goes up where a reader of an older version would read something wrong."""
+"""Increases if a reader of an older version would misread the file."""
 READ_VERSIONS = (1, FORMAT_VERSION)
 """The formats that can be read: files of format 1 lack the last column of programs."""
 FILE = "profile.pop"
-"""The name that scripts open; what is in it is SQLite, not Poplar's own format."""
+"""The name that scripts open; its content is SQLite, not Poplar's format."""
 SUMMARY = "framework.json"
 RUNS = "runs.txt"
 """The file in which the plugin writes a line for each run: its start and end in microseconds since 1970."""

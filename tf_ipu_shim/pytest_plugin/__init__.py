@@ -109,7 +109,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuses misspelt markers, which would leave a test on another system in silence."""
+    """Refuses misspelt markers, which would silently leave a test on another system."""
     markers.refuse_misspelt(config, items)
 
 

@@ -1,4 +1,4 @@
-"""Captures a script's programs for `tf-ipu fit` in a dry run, in which nothing computes.
+"""Captures a script's programs for `tf-ipu fit` in a dry run, which computes nothing.
 
 Programs are compiled but not run, as under `DeviceConnectionType.PRE_COMPILE`, even if the script configures another
 type. None is refused for its memory, and each is kept with the inputs of its plan.

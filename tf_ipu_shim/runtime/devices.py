@@ -30,7 +30,7 @@ def _load_plugin() -> Library:
 
 
 load_library: Callable[[], Any] = _load_plugin
-"""Gives the plugin; tests put a stand-in here."""
+"""Returns the plugin; tests replace it."""
 
 _lock = threading.RLock()
 _options: Any = None

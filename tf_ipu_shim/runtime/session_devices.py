@@ -1,8 +1,8 @@
 """Creates the default IPU device when a session's graph names it and nothing is configured.
 
 Graphcore's TensorFlow has a second device if one is configured, and a session whose graph names it uses it. Here a
-session has the devices that there are when it is made, so its graph is looked at before. A number beyond the next one
-is a mistake, which TensorFlow reports.
+session has the devices that exist when it is made, so its graph is inspected before. A number beyond the next one is a
+mistake, which TensorFlow reports.
 """
 
 from __future__ import annotations

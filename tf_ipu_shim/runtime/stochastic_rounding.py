@@ -11,7 +11,7 @@ from tf_ipu_shim.messages import config_pb2
 
 
 class Rounding(enum.IntFlag):
-    """How a device rounds; the first two are the same as in `stochastic_rounding.h`."""
+    """The rounding of a device; the first two members are the same as in `stochastic_rounding.h`."""
 
     STOCHASTIC = 1
     SAME_FOR_SAME = 2

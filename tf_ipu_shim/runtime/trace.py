@@ -21,8 +21,8 @@ class DeviceTensor:
     """A variable that a program keeps on the device between runs.
 
     Args:
-        parameter: the program's argument that it is.
-        output: the program's result that its new value is; None if the program does not write it.
+        parameter: the index of the program's argument.
+        output: the index of the program's result with its new value; None if the program does not write it.
     """
 
     parameter: int

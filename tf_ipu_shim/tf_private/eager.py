@@ -51,5 +51,5 @@ def list_physical_devices_again(eager_context: context.Context) -> None:
 
 
 def server_of(eager_context: context.Context) -> Any:
-    """Returns the server that a context is of, which names its devices; None: it is of no cluster."""
+    """Returns the server of a context, which names its devices; None without a cluster."""
     return eager_context._server_def or eager_context._collective_ops_server_def

@@ -38,7 +38,7 @@ LESS_IN_SEARCH = {
     "architecture.md": 0.3,
     **{index: 0.2 for index, _ in SECTIONS.values()},
 }
-"""Page, or folder of pages, with many words that few readers search for -> factor of its scores."""
+"""Page, or folder of pages, that few readers search for -> the factor of its scores."""
 _LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 LONG_CELL = 60  # characters
 _CODE = re.compile(r"<code>([^<\n]{1,26})</code>")

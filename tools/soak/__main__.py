@@ -16,7 +16,7 @@ from soak.parts import PARTS, Found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs what the command line asks for; returns the exit status."""
+    """Runs the requested parts; returns the exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     options = _parsed(arguments)
     named = [name for name in ("ops", "edges") if getattr(options, name) is not None]
@@ -65,7 +65,7 @@ _COUNTS = (
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    """Returns the command line: counts that it does not have follow from the size of the soak."""
+    """Returns the command line; counts that are not set follow from `--size`."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if not 0 < options.size <= 1:

@@ -64,7 +64,7 @@ with strategy.scope():
 def found(processes: int, seed: int = 1) -> Iterator[str]:
     """Starts processes that train, one after another, and sends each a signal.
 
-    All have one directory of locks, of compiled programs and of profiles, so that each meets what the last one left.
+    All have one directory of locks, of compiled programs and of profiles, so each finds the files of the previous one.
 
     Args:
         processes: how many.

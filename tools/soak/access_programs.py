@@ -1,6 +1,6 @@
 """Random functions of variables whose accesses nothing orders, against `tf.xla.experimental.compile`.
 
-Reads and writes stand at the top of a session's compiled function, or in conds, loops and called `tf.function`s up to
+Reads and writes are at the top of a session's compiled function, or in conds, loops and called `tf.function`s up to
 two deep. No result needs some of the writes.
 """
 
@@ -20,7 +20,7 @@ from tf_ipu_shim import ipu
 
 v1 = tf.compat.v1
 FORMS = (("top", 2), ("cond", 1), ("cond", 2), ("loop", 1), ("loop", 2), ("call", 2), ("mixed", 1), ("mixed", 2))
-"""Where accesses stand, and the version of control flow; conds of TensorFlow 1: docs/contributing/compiler.md."""
+"""Places of accesses, and the version of control flow; conds of TensorFlow 1: docs/contributing/compiler.md."""
 _MIXED = ("cond", "loop", "call")
 _MODES = (*MODES, "auto")
 
@@ -29,7 +29,7 @@ class Function:
     """A random function of two variables; it is the same each time it is built.
 
     Args:
-        kind: where some accesses stand: `cond`, `loop`, `call`, `mixed` for all of these, or `top` for none.
+        kind: where some accesses are: `cond`, `loop`, `call`, `mixed` for all of these, or `top` for none.
         seed: the seed of its structure.
     """
 
@@ -52,7 +52,7 @@ class Function:
         return [*(results or self._weights), *updates]
 
     def _access(self, step: int, x: Any, results: list[Any], updates: list[Any]) -> None:
-        """Reads or writes a variable; most writes are returned, the others nothing needs."""
+        """Reads or writes a variable; most writes are returned, and no result needs the others."""
         weight = self._chance.choice(self._weights)
         kind = self._chance.choice(["read", "use", "train", "add", "assign", "scale"])
         if kind in ("read", "use"):
@@ -105,7 +105,7 @@ def _written(kind: str, weight: Any, step: int) -> Any:
 
 
 def optimizes(kind: str, version: int) -> bool:
-    """Returns whether stock's order is that of a session that optimizes graphs: it has another for nested conds."""
+    """Returns whether stock's order is that of a session that optimizes graphs; for nested conds it is not."""
     return version == 2 or kind not in ("cond", "mixed")
 
 
@@ -116,11 +116,11 @@ def on_ipu(function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
 
 
 def ran(compile: Callable[..., Any], function: Callable[..., Any], optimizes: bool = True) -> list[np.ndarray]:
-    """Returns what two runs of a compiled function give, then the variables.
+    """Returns the results of two runs of a compiled function, then the variables.
 
     Args:
         compile: makes ops of the function.
-        function: a function of a vector of three.
+        function: a function of a vector with three elements.
         optimizes: whether TensorFlow's session optimizes the graph.
     """
     config = v1.ConfigProto()
@@ -134,10 +134,10 @@ def ran(compile: Callable[..., Any], function: Callable[..., Any], optimizes: bo
 
 
 def difference(function: Callable[..., Any], modes: Sequence[str] = _MODES, optimizes: bool = True) -> str:
-    """Describes where a function differs from stock's; empty if nowhere.
+    """Describes how a function differs from stock's; empty if it does not.
 
     Args:
-        function: a function of a vector of three.
+        function: a function of a vector with three elements.
         modes: execution modes, how it runs on the host.
         optimizes: whether stock TensorFlow's session optimizes the graph.
     """
@@ -157,7 +157,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 @contextlib.contextmanager
 def control_flow(version: int) -> Iterator[None]:
-    """Has graphs built inside use control flow of TensorFlow 1 or 2."""
+    """Makes graphs that are built inside use control flow of TensorFlow 1 or 2."""
     before = control_flow_util.ENABLE_CONTROL_FLOW_V2
     control_flow_util.ENABLE_CONTROL_FLOW_V2 = version == 2
     try:
@@ -167,7 +167,7 @@ def control_flow(version: int) -> Iterator[None]:
 
 
 def found(first: int, count: int) -> Iterator[str]:
-    """Draws so many functions, from a number on, in all forms; yields what is wrong with each, or an empty text."""
+    """Draws a number of functions in all forms; yields the fault of each, or an empty string."""
     ipu.config.IPUConfig().configure_ipu_system()
     for number in range(first, first + count):
         kind, version = FORMS[number % len(FORMS)]

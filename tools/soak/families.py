@@ -41,7 +41,7 @@ def work(number: int) -> float:
 
 
 def found() -> Iterator[str]:
-    """Has workers of `spawn`, of `forkserver`, then forks, each run programs on their own IPUs, in turns.
+    """Makes workers of `spawn`, of `forkserver`, then forks run programs on separate IPUs, in turns.
 
     The one that forks has loaded TensorFlow and this package, and has run no program: a fork has none of TensorFlow's
     threads.

@@ -60,12 +60,12 @@ def _cut(name: str, option: str, count: int, most: int, first: int) -> Iterator[
 
 
 def run(wanted: Sequence[Piece], arguments: Sequence[str], at_once: int) -> tuple[dict[str, parts.Found], bool]:
-    """Runs pieces, and says of each what it found when it ends.
+    """Runs pieces, and reports the findings of each when it ends.
 
     Args:
         wanted: the pieces.
         arguments: the user's command line.
-        at_once: how many processes side by side.
+        at_once: the number of processes that run in parallel.
 
     Returns:
         Returns the findings of each part, and whether all pieces have ended: Ctrl-C ends the run.

@@ -1,7 +1,7 @@
 """Random graphs of TensorFlow 1 with control flow, gradients and side effects, against `tf.xla.experimental.compile`.
 
 They need their own process if V2 behaviour is off: `python -m soak.legacy_graphs FIRST COUNT off xla`. Effects
-only add to variables that nothing reads, so that they come to the same in any order.
+only add to variables that nothing reads, so any order of them gives equal results.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ Repeat = Callable[[int, Callable[[Any], Any], Any, bool], Any]
 
 
 class Net:
-    """A random function of a boolean and a vector of three; it is the same each time it is built.
+    """A random function of a boolean and a vector with three elements; each build returns the same one.
 
     Args:
         seed: the seed of its structure.
         variables: returns the variable of a name.
-        repeat: repeats a function of a value so often; `tf.while_loop` if there is none.
+        repeat: repeats a function of a value; `tf.while_loop` if it is None.
     """
 
     def __init__(self, seed: int, variables: Callable[[str], Any], repeat: Repeat | None = None) -> None:
@@ -237,7 +237,7 @@ def difference(seed: int, oracle: str = "xla") -> str:
 
 
 def _without_repeated(seed: int, other: dict[str, Any], got: dict[str, Any]) -> dict[str, Any]:
-    """Leaves out of stock XLA's values those of effects that only it has repeated."""
+    """Leaves out the values of effects that only stock XLA has repeated."""
     session, function = (_ran(seed, stock) for stock in ("session", "function"))
     return {
         name: value
@@ -267,10 +267,10 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def found(first: int, count: int) -> Iterator[str]:
-    """Looks at nets in their own processes, with V2 behaviour off and on.
+    """Checks nets in separate processes, with V2 behaviour off and on.
 
     Yields:
-        For each net what is wrong; empty if nothing is.
+        The fault of each net; empty if it has none.
     """
     for behaviour in ("off", "on"):
         start, end = first, first + count
@@ -287,7 +287,7 @@ def found(first: int, count: int) -> Iterator[str]:
 
 
 def _lines(first: int, count: int, behaviour: str, oracle: str) -> Iterator[str]:
-    """Yields what is wrong with each net, as a process comes to it."""
+    """Yields the fault of each net, when a process has run it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "soak.legacy_graphs", str(first), str(count), behaviour, oracle]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:

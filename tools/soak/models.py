@@ -1,4 +1,4 @@
-"""Random models at length: the tests' own generators, with other models each time and many more of them.
+"""Many random models, from the generators of the tests, with different models in each run.
 
 Compares sharded models and Keras models with the stock packages, and pipelines and replicas with their stages in turn.
 Figures of memory plans are compared with each other.
@@ -33,7 +33,7 @@ class End:
 
     Args:
         models: how many were right, at the process' end.
-        failed: what failed in it, with the first model that did not compute the same.
+        failed: what failed in it, with the first model whose results differed.
     """
 
     models: int = 0
@@ -44,7 +44,7 @@ def found(times: int) -> Iterator[End]:
     """Runs them, each file of tests in its own process, one after the other.
 
     Args:
-        times: as many models as in the tests so often.
+        times: the number of models, as a multiple of that in the tests.
 
     Yields:
         Yields an empty message when a model begins, to show progress, and the result of each process.

@@ -1,4 +1,4 @@
-"""Runs one program eagerly on the CPU and compiled for an IPU in each execution mode, and compares what comes out.
+"""Runs one program eagerly on the CPU and compiled for an IPU in each execution mode, and compares the results.
 
 Elements are small multiples of powers of two and no sum is long, so results are compared to the bit.
 """
@@ -63,7 +63,7 @@ class Order:
         return Order(self._explicit)
 
     def loop(self, times: int, body: Callable[[Order, Any, Any], Any], carried: Any) -> Any:
-        """Returns a loop whose body takes its own order, the iteration and what is carried, which it returns again."""
+        """Returns a loop whose body receives its own order, the iteration and the carried values, and returns these."""
 
         def step(index: Any, value: Any) -> tuple[Any, Any]:
             inner = self.inner()
@@ -77,7 +77,7 @@ class Order:
         return self.done(made)
 
     def cond(self, predicate: Any, branches: Sequence[Callable[[Order], Any]]) -> Any:
-        """One of two branches, each of which takes its own order."""
+        """One of two branches, each of which receives its own order."""
 
         def built(branch: Callable[[Order], Any]) -> Callable[[], Any]:
             def build() -> Any:
@@ -113,7 +113,7 @@ class Program(Protocol):
 
 @dataclasses.dataclass
 class Outcome:
-    """Results of each run, then values of variables; or what was raised."""
+    """Results of each run, then values of variables; or the exception."""
 
     values: list[list[np.ndarray]] = dataclasses.field(default_factory=list)
     error: Exception | None = None
@@ -218,14 +218,14 @@ def outcome(run: Callable[[], list[list[np.ndarray]]]) -> Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """The verdict of a comparison: `same`, `refused` (in all modes), `different` or what ops add, and how."""
+    """The verdict of a comparison: `same`, `refused` (in all modes), `different` or one of ops; and its details."""
 
     status: str
     detail: str = ""
 
 
 def compare(program: Program, form: str, tolerance: float = 0.0) -> Finding:
-    """Runs a program in all execution modes; all have to give the CPU's result, or to refuse it in the same way.
+    """Runs a program in all execution modes; all must return the CPU's result, or refuse the program in the same way.
 
     Args:
         program: the program.
@@ -243,7 +243,7 @@ def compare(program: Program, form: str, tolerance: float = 0.0) -> Finding:
 
 
 def are_refused(found: Mapping[str, Outcome]) -> bool:
-    """Returns whether all execution modes refuse with one class of error, in words that a script's author can use."""
+    """Returns whether all execution modes refuse with one class of error, in words that help a script's author."""
     errors = [one.error for one in found.values()]
     return all(errors) and len(set(map(type, errors))) == 1 and not any(_INTERNAL.search(str(one)) for one in errors)
 

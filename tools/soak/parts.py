@@ -1,4 +1,4 @@
-"""The parts of the soak, by name: what each looks at, and what it finds."""
+"""The parts of the soak, by name: the programs that each runs, and its findings."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Found:
     """The outcome of a part, or of a piece of one.
 
     Args:
-        count: the number of things that it looked at.
+        count: the number of programs that it ran.
         things: what these are.
-        wrong: what was wrong with them.
+        wrong: the faults of these programs.
         told: figures for a reader.
         refused: how many of them every execution mode refused.
     """
@@ -76,7 +76,7 @@ def _programs(options: Options) -> Iterator[str]:
 
 
 def random_models(options: Options) -> Found:
-    """Returns the tests' random models, pipelines and memory plans, others each time."""
+    """Returns the tests' random models, pipelines and memory plans, different ones in each run."""
     found = Found(0, "models", [])
     began = time.monotonic()
     with watched(options.silence) as heard:
@@ -90,7 +90,7 @@ def random_models(options: Options) -> Found:
 
 
 def all_ops(options: Options) -> Found:
-    """TensorFlow's ops against the CPU; lots watch over their own silence."""
+    """TensorFlow's ops against the CPU; each lot has its own time limit."""
     names = options.ops or _some_ops(options)
     return _ran(options, names, "valid" if options.valid else "wrong")
 
@@ -105,7 +105,7 @@ def edges(options: Options) -> Found:
 
 
 def _some_ops(options: Options) -> list[str]:
-    """As many of all ops as the soak is large."""
+    """Returns a share of all ops that follows from `--size`."""
     names = list(op_lane.all_ops())
     return sorted(random.Random(options.seed).sample(names, max(1, round(len(names) * options.size))))
 
@@ -133,7 +133,7 @@ def _compared(kind: Any) -> Callable[[Options], Iterator[modes.Finding]]:
 
 
 def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Options], Found]:
-    """Returns a part that takes a number from the command line and returns one text, empty where nothing is wrong."""
+    """Returns a part that accepts a number from the command line and returns the fault, or an empty string."""
 
     def part(options: Options) -> Found:
         count = getattr(options, option)
@@ -145,7 +145,7 @@ def _one(look: Callable[[int], str], option: str, things: str) -> Callable[[Opti
 
 
 def _each(look: Callable[[Options], Iterable[str | modes.Finding]], things: str) -> Callable[[Options], Found]:
-    """Returns a part that looks at things, each with a finding or the text of what is wrong, until its time is over."""
+    """Returns a part that checks programs until its time is over, each with a finding or the text of its fault."""
 
     def part(options: Options) -> Found:
         found = Found(0, things, [])
@@ -166,7 +166,7 @@ def _each(look: Callable[[Options], Iterable[str | modes.Finding]], things: str)
 
 
 def _calls(kind: str) -> Callable[[Options], Found]:
-    """Returns a part that has eight threads call one model, program or session."""
+    """Returns a part in which eight threads call one model, program or session."""
     return _each(lambda options: thread_calls.found(kind, options.calls), f"calls of {kind}")
 
 

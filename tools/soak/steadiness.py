@@ -49,10 +49,10 @@ def grown(runs: int) -> str:
     """Runs a training loop with feeds on two replicas again and again.
 
     Args:
-        runs: how often, half of it before memory is looked at for the first time.
+        runs: the number of runs; memory is first measured after half of them.
 
     Returns:
-        Returns what has grown meanwhile, or an empty string.
+        Returns what has grown, or an empty string.
     """
     _configured(2)
     with _Trained() as trained:
@@ -95,7 +95,7 @@ def recompiled(programs: int) -> str:
 
 
 def modelled(models: int) -> str:
-    """Makes Keras models, trains and asks each once and drops it, as a search for parameters does. As `grown`."""
+    """Makes Keras models, trains and evaluates each once and drops it, as a search for parameters does. As `grown`."""
     _configured(1)
     keras = tf.keras
     x, y = np.ones([32, 4], np.float32), np.ones([32, 2], np.float32)
@@ -164,7 +164,7 @@ def _growth(run: Callable[[], object], times: int, most: int = _MOST_GROWTH, wai
 
 
 def closed_while_running(sessions: int) -> str:
-    """Closes sessions while another thread runs an endless loop in them, sooner and later.
+    """Closes sessions while another thread runs an endless loop in them, after different times.
 
     Args:
         sessions: how many, one after another.

@@ -1,6 +1,6 @@
 """One Keras model, program or session that eight threads use at a time: each call gets its own values.
 
-Layers of ones pass inputs on, so that the inputs say what each call has to give.
+Layers of ones pass inputs on, so the inputs determine the result of each call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def found(kind: str, calls: int) -> Iterator[str]:
         calls: the calls of all threads.
 
     Yields:
-        For each call what is wrong; empty if nothing is.
+        The fault of each call; empty if it has none.
     """
     call, expected = KINDS[kind]()
     call(0.0)  # compiles

@@ -48,7 +48,7 @@ class Curve(NamedTuple):
 def curve_of(block: Block) -> Curve:
     """Computes the curve of a block in the order chosen by `liveness.smallest`.
 
-    The most bytes of a point are that one's peak: both go by the same rules.
+    The largest bytes of a point are the peak of `liveness`: both follow the same rules.
 
     Example:
         >>> block = Block("double")

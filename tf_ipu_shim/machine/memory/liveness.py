@@ -53,7 +53,7 @@ class _Peak(NamedTuple):
     """The largest step so far.
 
     Args:
-        inner: the inner block that runs then; None if its figure is not the larger one.
+        inner: the inner block that runs then; None if its peak is not the larger one.
         with_outputs: whether the step's results are alive in addition.
         overwritten: values that had overwritten others by then.
     """

@@ -55,9 +55,10 @@ class LibraryCall(NamedTuple):
     """Temporary tile memory of one library call (a matmul), not included in other figures.
 
     Args:
-        operand_bytes: the bytes of these operands, in the order that the units require, of the part in work.
+        operand_bytes: the bytes of the operands of the current part, in the order that the units require.
         partial_bytes: the bytes of these partial sums, received ones included.
-        parts: one after the other, so that they fit into the proportion of a tile that the call may use.
+        parts: the number of parts that run one after another, to fit into the proportion of a tile that the call may
+            use.
     """
 
     name: str
@@ -94,7 +95,7 @@ class IpuPlan:
         remote: bytes by category that are in remote memory instead, and so in none of the other figures.
         library: the call that needs most memory in addition to the tensors, in none of the other figures. None without
         such a call, or if not requested.
-        code: what a tile holds in addition to tensors; empty if not requested.
+        code: the contents of a tile besides tensors; empty if not requested.
         library_tile_bytes: how much the temporary memory of library ops raises the peak of a tile.
 
     Example:
@@ -234,7 +235,7 @@ class MemoryPlan:
         mode: its execution mode, `"xla"` (XLA programs) or `"kernels"` (TensorFlow's kernels); the memory is the same.
         mode_reason: why it has this mode.
         savings: the most effective changes if it does not fit.
-        cache: `"hit"` if the executable cache had the program, `"miss"` if it had not; empty without a cache.
+        cache: `"hit"` if the executable cache had the program, `"miss"` if not; empty without a cache.
     """
 
     program: str

@@ -1,7 +1,7 @@
 """Orders steps greedily to keep little memory alive.
 
-Graphcore's compiler tries several schedulers and uses the one with the lowest peak. So does `liveness.smallest`, with
-two: the order the program came in, and this one, which always runs the step that frees most.
+Graphcore's compiler tries several schedulers and uses the one with the lowest peak. `liveness.smallest` does the same
+with two orders: the program's own, and this one, which always runs the step that frees most.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Distributes tensors over the tiles of a chip by a linear mapping like Poplar's.
 
 Poplar maps convolutions and matmuls by its own plans, so one tile of a real program may hold more than
-here. Exact here: the sum over the tiles, and that the same program is always spread the same way.
+here. The sum over the tiles is exact, and a program is always spread in the same way.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Tiles:
         return computing.bytes() + (apart.bytes() if io_tiles else [])
 
     def _add(self, first: int, count: int, size: int) -> None:
-        """`size` bytes on each of `count` tiles, round the end; `count` is at most the number of tiles."""
+        """`size` bytes on each of `count` tiles, with tile 0 after the last; `count` is at most all tiles."""
         end = first + count
         self._changes[first] += size
         self._changes[min(end, self._tiles)] -= size

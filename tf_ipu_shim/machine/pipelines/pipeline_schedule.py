@@ -31,7 +31,7 @@ class PipelineTimetable:
     """One execution of a pipeline whose stage s is on IPU s: a ramp up, a steady part, a ramp down, the update.
 
     Grouped: a forward and a backward stage in each slot of each IPU. Interleaved: one or the other, in turn.
-    Sequential: one stage of all at a time.
+    Sequential: one stage at a time.
 
     Args:
         schedule: one of `SCHEDULES`.
@@ -76,7 +76,7 @@ class PipelineTimetable:
 
     @property
     def stage_times(self) -> int:
-        """Length of all slots in times of one stage, all equally long. A slot lasts as long as its busiest IPU."""
+        """Length of all slots, in times of one stage; a slot lasts as long as its busiest IPU, stages are equal."""
         most = [0] * self.slots
         for (slot, _), stages in collections.Counter((work.slot, work.stage) for work in self.work()).items():
             most[slot] = max(most[slot], stages)
@@ -88,7 +88,7 @@ class PipelineTimetable:
         return 1 - self.mini_batches * (2 if self.training else 1) / self.stage_times
 
     def work(self) -> list[Work]:
-        """Returns all that is done, in the order of slots, then of stages, forward before backward."""
+        """Returns all work, in the order of slots, then of stages, forward before backward."""
         directions = (False, True) if self.training else (False,)
         return sorted(
             (

@@ -42,7 +42,7 @@ class StageLayer(NamedTuple):
 
     Args:
         always: its weights, their optimizer state, and accumulated gradients.
-        gradients: the gradients of its weights for the mini-batch in work.
+        gradients: the gradients of its weights for the current mini-batch.
         kept: forward results and fed values that the backward pass uses; of one mini-batch.
         fed: the part of `kept` that is fed to it.
     """
@@ -66,7 +66,7 @@ class StageMemory:
 
     Args:
         waiting: mini-batches that wait in the stage, besides the one in flight.
-        recomputes: whether only the stage's inputs are kept of these.
+        recomputes: whether only the stage's inputs are kept of these mini-batches.
 
     Example:
         >>> stage = StageMemory(waiting=2, recomputes=False)

@@ -32,7 +32,7 @@ class Attachment:
         return self._locks.held
 
     def release(self) -> None:
-        """Lets others use the IPUs again; a second call does nothing."""
+        """Releases the IPUs for others; a second call does nothing."""
         self._locks.release()
 
     def __enter__(self) -> Attachment:
@@ -83,7 +83,7 @@ def wait(
     on_wait: Callable[[], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Attachment | None:
-    """Tries again and again to attach to one of some devices, as an on-demand connection does.
+    """Tries repeatedly to attach to one of some devices, as an on-demand connection does.
 
     Source: docs/reference/facts.md, section "Choosing and attaching devices".
     """

@@ -7,7 +7,7 @@ Several chips are taken together under one short guard lock. So two processes ca
 the holders is never mistaken for a holder.
 
 A lock belongs to the open file, which a forked child shares with its parent. A child that outlived its parent would
-keep the chips busy, and a child that unlocked would free them. So a child closes its copies first thing, which does
+keep the chips busy, and a child that unlocked would free them. So a child closes its copies at once, which does
 neither, and no fork happens while locks are being taken.
 """
 
@@ -44,7 +44,7 @@ class Holder:
     """The user of an IPU."""
 
     pid: int
-    """Process id; 0 if the holder wrote none down."""
+    """Process id; 0 if the holder did not write it."""
     command: str
     """Its command line."""
     since: float

@@ -164,7 +164,7 @@ def _parts(samples: int) -> list[int]:
 
 
 def _accumulation_changes(now: Scenario, context: AnalysisContext, has_state: bool) -> Iterator[Named]:
-    """Yields gradient accumulation, and optimizer state elsewhere, which accumulation allows.
+    """Yields gradient accumulation, and optimizer state in Streaming Memory, which accumulation allows.
 
     First over two unchanged mini-batches, then over parts of one, which result in the same update.
     """

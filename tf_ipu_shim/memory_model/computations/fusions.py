@@ -78,7 +78,7 @@ def find_fusions(
     Args:
         op_types: the types of the script's ops, by name.
         kernels: arguments that other computations use as kernels of convolutions.
-        layer_ops: ops of PopLibs' own layers, whose products are scaled into nothing else.
+        layer_ops: ops of PopLibs' own layers, whose products are not fused with a scaling.
     """
     return _Finder(by_id, op_types, kernels, layer_ops).run()
 
@@ -330,13 +330,13 @@ class _Finder:
         return factors, products
 
     def _argument(self, members: Collection[int]) -> Any:
-        """Returns the only tensor that the instructions of an op take and not all elements of which are known."""
+        """Returns the only operand of an op's instructions whose elements are not all known."""
         taken = {operand_id for member in members for operand_id in self._by_id[member].operand_ids}
         arguments = taken.difference(members, self._known)
         return self._source(self._by_id[arguments.pop()]) if len(arguments) == 1 else None
 
     def _is_over_root_of_two(self, scaled: Any, tensor: Any) -> bool:
-        """Returns whether an instruction divides a tensor by the square root of two, and only one op takes it."""
+        """Returns whether an instruction divides a tensor by the square root of two, and only one op uses it."""
         scale = {"multiply": 0.5**0.5, "divide": 2**0.5}.get(scaled.opcode)
         if scale is None or len({self._by_id[user].metadata.op_name for user in self._users[scaled.id]}) > 1:
             return False

@@ -1,6 +1,6 @@
 """Counts the work of a run: ops, elements, flops of matmuls and the number of XLA launches.
 
-It is read from the HLO of each program, which the memory plan looks at anyway. The way in which a program runs is
+It is read from the HLO of each program, which the memory plan looks at anyway. The execution mode of a program is
 chosen by it (`driver.execution_choice`).
 """
 
@@ -17,7 +17,7 @@ from tf_ipu_shim.cycle_model.sizes import MatmulSizes
 from tf_ipu_shim.tf_private.protos import function_pb2
 
 UNKNOWN_TRIPS = 16
-"""Iterations that a loop is taken to make where its form does not tell."""
+"""The assumed iterations of a loop whose trip count is unknown."""
 WIDE = 100_000
 """Numbers of an op from which on its kernel runs on all cores."""
 SMALL_PRODUCT = 5e7
@@ -114,7 +114,7 @@ class ProgramWork:
         launches: launches of XLA programs, except of chunks.
         compiled: how large each XLA program is, by its function.
         random: random ops, which are XLA programs of one op each in both execution modes.
-        feeds: for each infeed the elements that are taken, and their samples by the first axis.
+        feeds: for each infeed the elements that are consumed, and their samples by the first axis.
         dynamic: an op whose result has a size that follows from values; empty if there is none.
     """
 

@@ -15,7 +15,7 @@ class Axis(NamedTuple):
     """The mini-batch axis of a tensor.
 
     Args:
-        inner: elements of that axis to each sample, as of rows and places that a reshape has put together.
+        inner: elements of that axis for each sample, for example if a reshape has joined it with another axis.
     """
 
     dimension: int

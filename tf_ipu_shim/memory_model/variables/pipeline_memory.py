@@ -1,6 +1,6 @@
 """Computes the FIFOs and stashes that a pipeline needs for in-flight mini-batches.
 
-A program has one mini-batch, and no FIFO: none of this is in it, it follows from the schedule. Each slot has the copies
+A program has one mini-batch and no FIFO: FIFOs and stashes follow from the schedule. Each slot has the copies
 into FIFOs and out of them.
 """
 

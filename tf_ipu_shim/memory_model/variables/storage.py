@@ -37,12 +37,12 @@ class Storage:
     """The options that decide the storage.
 
     Args:
-        minimum_bytes: a tensor must have, for each replica that shares it, to be kept elsewhere than on the chip.
+        minimum_bytes: the bytes that a tensor must have for each replica that shares it, to be stored off the chip.
         recomputes: whether pipelines compute activations again instead of keeping them.
         offloaded: kinds of variables that are in remote memory.
         shared: kinds of variables that the replicas share.
-        schedule: the schedule of pipelines, if it is another one than the script's.
-        offloads_activations: whether pipelines' FIFOs are in remote memory, if that is otherwise than in the script.
+        schedule: the schedule of pipelines, if it differs from the script's.
+        offloads_activations: whether pipelines' FIFOs are in remote memory, if that differs from the script.
 
     Example:
         >>> storage = Storage(replicas=2, shared=frozenset({"optimizer_state"}))

@@ -1,7 +1,7 @@
 """Classifies the variables of a program: weights, optimizer state, gradient accumulators.
 
 Graphcore's compiler distinguishes them by their use: a variable is optimizer state if only the update uses it, that is,
-ops on gradients. So does this, in the traced functions, by following data from the gradient ops.
+ops on gradients. This module does the same in the traced functions, by following data from the gradient ops.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class AnalysisContext:
                 steps[:] = [step._replace(work=copy) if step.work is feed.copy else step for step in steps]
 
     def new_key(self) -> int:
-        """Returns a new key for something several IPUs do together."""
+        """Returns a new key for a step that several IPUs execute together."""
         return next(self._keys)
 
     def counters_in(self, function: str) -> set[str]:

@@ -51,7 +51,7 @@ class _Copy(NamedTuple):
     """A host copy that others may be merged with.
 
     Args:
-        loads: whether they are copied from the host.
+        loads: whether the copies are from the host.
     """
 
     block: Block

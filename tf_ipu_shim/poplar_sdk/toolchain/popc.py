@@ -140,7 +140,7 @@ def _name_short_vectors(text: str, source: str) -> str:
 
 
 def _compile(compiler: Sequence[str], arguments: Arguments, text: str, added: str, path: pathlib.Path) -> str:
-    """Compiles a source and what registers its vertices; the source's own errors are shown without errors of that."""
+    """Compiles a source with the registration of its vertices; shows only the source's errors if it has any."""
     made = str(path.with_suffix(".o"))
     flags = [*_FLAGS, *sources.language_flags(), *arguments.language, *arguments.compiler]
     command = [*compiler, "-x", "c++-cpp-output", *flags, str(path)]

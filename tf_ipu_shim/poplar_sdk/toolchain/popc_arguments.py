@@ -37,7 +37,7 @@ def parse(words: Sequence[str]) -> Arguments:
     """Reads a command line.
 
     Raises:
-        ValueError: a word is not understood, or a source or the output is missing.
+        ValueError: a word is unknown, or a source or the output is missing.
 
     Example:
         >>> parse(["--version"]).shown.startswith("POPLAR version ")

@@ -65,7 +65,7 @@ class Step:
     Args:
         start: cycles from the start of the run.
         ipus: how many there are.
-        apart: how much later it begins on an IPU that does something else until then: in a pipeline.
+        apart: how much later it begins on an IPU that is busy until then, in a pipeline.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ def by_tile(cycles: int, tiles: int, total: int) -> list[int]:
 
 
 class Program(Refusing):
-    """A program, which may be put together of others.
+    """A program, which may consist of others.
 
     Args:
         row: the row of the profile.

@@ -1,1 +1,1 @@
-"""Each TensorFlow op with a CPU kernel: its cases, its hostile inputs, and what comes out."""
+"""Each TensorFlow op with a CPU kernel: its cases, its hostile inputs, and their results."""

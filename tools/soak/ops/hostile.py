@@ -36,7 +36,7 @@ def cases(case: Case) -> Iterator[Case]:
 
 
 def mixed(case: Case) -> Iterator[Case]:
-    """One case a type: some of all edges.
+    """One case for each type, with a mix of all edges.
 
     Args:
         case: a valid one.
@@ -49,7 +49,7 @@ def mixed(case: Case) -> Iterator[Case]:
 def flushed(case: Case) -> Case:
     """Returns the case with zeros for denormals.
 
-    Whether a denormal counts as zero depends in stock TensorFlow on an op's thread and on a tensor's size.
+    In stock TensorFlow, an op's thread and a tensor's size decide whether a denormal counts as zero.
 
     Args:
         case: any.
@@ -66,12 +66,12 @@ def flushed(case: Case) -> Case:
 
 @dataclasses.dataclass(frozen=True)
 class Edges:
-    """Elements that a tensor's take turns to become.
+    """Values that replace elements of a tensor in turn.
 
     Args:
         kind: `float` or `integer`.
         elements: elements of a NumPy type.
-        stride: one in so many elements changes.
+        stride: the distance between the elements that change.
         apart: whether inputs are changed one by one as well.
     """
 

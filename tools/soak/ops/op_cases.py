@@ -44,7 +44,7 @@ class Variable:
 
 @dataclasses.dataclass(frozen=True)
 class Typed:
-    """A tensor of a type that NumPy has not.
+    """A tensor of a type that NumPy does not have.
 
     Args:
         value: as NumPy has it.
@@ -66,7 +66,7 @@ class Case:
         op: its type.
         arguments: for each input of its definition, in order; a list where it takes several tensors.
         attributes: all that have no default, and types.
-        what: what the case looks at: `values`, or what is wrong with its input.
+        what: the purpose of the case: `values`, or the fault of its input.
     """
 
     op: str
@@ -280,7 +280,7 @@ def _attribute(found: Any, attribute: Any, chance: random.Random | None) -> Any:
 
 
 def _arguments(found: Any, attributes: Types, shape: tuple[int, ...], number: int, chance: random.Random) -> Iterator:
-    """Values for all inputs. First all have one shape, then they have shapes that often go together."""
+    """Values for all inputs. First all have one shape, then shapes that ops often combine."""
     free = 0
     for argument in found.input_arg:
         kind = _kind(argument, attributes)

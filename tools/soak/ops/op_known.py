@@ -1,4 +1,4 @@
-"""Differences that are known, and why they stay: the soak tells of them, and does not fail for them.
+"""Differences that are known, and why they stay: the soak reports them, and does not fail.
 
 Differences of TensorFlow 2.15.1, two of them also of 2.21.0. An op with a difference that is not listed fails.
 """
@@ -70,9 +70,9 @@ class Edge:
 
     Args:
         modes: in which it is.
-        elements: how the names of the cases begin, of `hostile.EDGES`; a `$` is a name's end.
+        elements: beginnings of the names of cases in `hostile.EDGES`; a `$` is the end of a name.
         why: the reason.
-        types: what the text of a case has, of its types.
+        types: a part of the description of the case's types.
     """
 
     modes: tuple[str, ...]
@@ -171,11 +171,11 @@ def reason(op: str, mode: str, what: str = "", case: str = "") -> str:
     Args:
         op: its type.
         mode: `eager`, `xla` or `kernels`.
-        what: what its case looks at.
+        what: the purpose of its case.
         case: the case's text.
 
     Returns:
-        The reason; empty where it may not.
+        The reason; empty if it may not.
     """
     if op in EMPTY and any(word in what for word in _WITHOUT_ELEMENTS):
         return EMPTY[op]

@@ -30,7 +30,7 @@ class Report:
     Args:
         ran: ops that were run.
         not_run: the reason by op.
-        counts: runs by mode and what comparing them said.
+        counts: runs by mode, and the verdicts of their comparison.
         differences: strings.
         refused: ops that programs refused.
         not_compiled: ops that XLA could not compile in some program.
@@ -46,7 +46,7 @@ class Report:
     known: list[str] = dataclasses.field(default_factory=list)
 
     def add(self, line: dict[str, Any]) -> None:
-        """Takes a line of a lot."""
+        """Adds a line of a lot."""
         if "not_run" in line:
             self.not_run[line["op"]] = line["not_run"]
         if "status" not in line:
@@ -66,7 +66,7 @@ class Report:
             found.append(f"{line['case']} {line['mode']}: {line['detail']}")
 
     def text(self) -> str:
-        """For a reader: figures, then reasons with the ops they hold for."""
+        """Returns a text: figures, then reasons with the ops that they apply to."""
         reasons = collections.defaultdict(list)
         for op, reason in sorted(self.not_run.items()):
             reasons[reason].append(op)
@@ -84,7 +84,7 @@ def all_ops() -> list[str]:
 
 
 def search_path() -> str:
-    """`PYTHONPATH` for a process of the soak: what this one finds, it finds."""
+    """`PYTHONPATH` for a process of the soak, which finds the same modules as this one."""
     return os.pathsep.join([str(pathlib.Path(__file__).parents[2]), *filter(None, sys.path)])
 
 
@@ -96,7 +96,7 @@ def run(names: Iterable[str], most: int = 8, silence: float = 60, jobs: int = 1,
         most: valid cases of each.
         silence: seconds for one case; longer is a hang.
         jobs: processes at the same time.
-        inputs: which, as `op_runs.look_at` has them.
+        inputs: the inputs, as in `op_runs.look_at`.
     """
     report = Report()
     wanted = []
@@ -154,7 +154,7 @@ def _process(names: Sequence[str], most: int, silence: float, inputs: str) -> tu
 
 
 def _waited(child: subprocess.Popen[bytes], path: pathlib.Path, silence: float) -> str:
-    """Waits for a process, while its report grows; how it ended."""
+    """Waits for a process while its report grows; returns how it ended."""
     size, since = 0, time.monotonic()
     while True:
         try:

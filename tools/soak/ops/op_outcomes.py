@@ -1,4 +1,4 @@
-"""Outcomes of ops' runs, and whether an IPU's is the CPU's."""
+"""Outcomes of ops' runs, and whether an IPU has the outcome of the CPU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Outcome:
     """The outcome of a run.
 
     Args:
-        values: results, then what variables hold, then gradients; None after an error.
+        values: results, then values of variables, then gradients; None after an error.
         error: what was raised.
     """
 
@@ -37,7 +37,7 @@ class Outcome:
 
 
 def compared(case: op_cases.Case, mode: str, wanted: Outcome, got: Outcome) -> Finding:
-    """Returns whether an IPU's outcome is the CPU's.
+    """Returns whether an IPU has the same outcome as the CPU.
 
     Ops have more verdicts. `same error` is an error of the same class. `not compiled` is XLA's own refusal. `unchecked`
     is a value that XLA does not check. `more` has no kernel for the CPU.

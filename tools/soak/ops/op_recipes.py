@@ -13,7 +13,7 @@ class Recipe:
 
     Args:
         inputs: for each input of the definition a shape (a tuple), a value, or a list of either for several tensors.
-        attributes: those that cannot be guessed.
+        attributes: attributes that cannot be guessed.
     """
 
     inputs: Sequence[Any]

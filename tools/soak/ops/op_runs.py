@@ -1,4 +1,4 @@
-"""Runs ops on the CPU, eagerly on an IPU and in programs of an IPU, and says where what comes out differs.
+"""Runs ops on the CPU, eagerly on an IPU and in programs of an IPU, and reports different results.
 
 `python -m soak.ops.op_runs REPORT CASES INPUTS OP...` is one lot in its own process, which an op may crash or hang. It
 appends a line of JSON to the report before and after each run.
@@ -32,7 +32,7 @@ from tf_ipu_shim import ipu
 
 MODES = ("eager", "xla", "kernels")
 ENDED_BY = "SOAK_ENDED_BY"
-"""Environment variable: an op whose first run on an IPU ends the process, for the test of what becomes of that."""
+"""Environment variable: an op whose first run on an IPU ends the process, to test how that is reported."""
 CPU, IPU = "/device:CPU:0", "/device:IPU:0"
 _MOST_MEMORY = 24 << 30  # bytes of addresses: what a wrong size asks for fails, and does not take the machine down
 _INTEGERS = {"qint8": "int8", "quint8": "uint8", "qint16": "int16", "quint16": "uint16", "qint32": "int32"}
@@ -53,7 +53,7 @@ def _tensor(argument: Any) -> Any:
 
 
 def _attributes(case: op_cases.Case) -> dict[str, Any]:
-    """Returns all attributes, those left out as their default is."""
+    """Returns all attributes, with defaults for those left out."""
     return {
         attribute.name: case.attributes.get(attribute.name, _plain(attribute.type, attribute.default_value))
         for attribute in op_cases.definition(case.op).attr
@@ -75,7 +75,7 @@ def _handles(arguments: Sequence[Any]) -> list[Any]:
 
 
 def _eagerly(case: op_cases.Case, arguments: Sequence[Any]) -> list[Any]:
-    """Runs the op at once, with TensorFlow's own tape looking on."""
+    """Runs the op eagerly, under TensorFlow's own tape."""
     attributes, found = _attributes(case), op_cases.definition(case.op)
     inputs: list[Any] = []
     for argument in _handles(arguments):
@@ -107,7 +107,7 @@ def _differentiable(tensors: Sequence[Any]) -> list[Any]:
 
 
 def _complete(results: list[Any], arguments: Sequence[Any]) -> list[Any]:
-    """Results, and what variables hold after it."""
+    """Results, and the values of variables afterwards."""
     return results + [one.read_value() for one in arguments if isinstance(one, tf.Variable)]
 
 
@@ -215,7 +215,7 @@ def _as_numpy(tensor: Any) -> np.ndarray:
 
 
 def valid_cases(op: str, most: int) -> list[op_cases.Case]:
-    """Cases that the CPU runs: the first that is found, and the same with other types."""
+    """Cases that the CPU can run: the first that is found, and the same with other types."""
     found = next((case for case in op_cases.candidates(op) if _is_valid(case)), None)
     if found is None:
         return []
@@ -239,11 +239,11 @@ def has_gradient(op: str) -> bool:
 
 
 def look_at(op: str, say: Callable[..., None], most: int, inputs: str = "wrong") -> None:
-    """Runs all there is to run of one op.
+    """Runs all cases of one op.
 
     Args:
         op: its type.
-        say: takes what is written down, as keywords.
+        say: accepts the values of a line of the report, as keywords.
         most: valid cases; others are made of these.
         inputs: `valid`, `wrong` for wrong ones as well, `edges` for those at the edges of their types. `float16`: the
         two execution modes are compared with each other.

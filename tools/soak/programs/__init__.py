@@ -1,1 +1,1 @@
-"""Programs that are made at random, one kind a file."""
+"""Random programs, one file for each kind."""

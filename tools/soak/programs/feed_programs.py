@@ -1,6 +1,6 @@
-"""Random programs with feeds, replicas, shards and collectives, against the same counted out in NumPy.
+"""Random programs with feeds, replicas, shards and collectives, compared with NumPy.
 
-All numbers are small integers, which float32 holds exactly: nothing is allowed to differ.
+All numbers are small integers, which are exact in float32, so results must be equal.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Loop:
 
     Args:
         iterations: how many it wants.
-        factor: what an element is multiplied by.
-        inner: elements that an iteration takes in its own loop; 0 where it takes one itself.
+        factor: the factor of an element.
+        inner: elements that an inner loop of an iteration consumes; 0 if the iteration consumes one itself.
         sums: whether elements are summed over the replicas.
     """
 
@@ -43,14 +43,14 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A program: loops that take from one infeed, one after the other; the first of them sends.
+    """A program: loops that consume one infeed, one after another; the first of them sends.
 
     Args:
         replicas: how many.
         shards: IPUs of each.
         loops: the loops in order.
         elements: the elements of the dataset, 0, 1, 2, ...
-        runs: how often it is run.
+        runs: the number of its runs.
     """
 
     replicas: int
@@ -82,8 +82,8 @@ class Outcome:
     """The outcome of one run.
 
     Args:
-        totals: the totals of each loop, of the first replica; None where the dataset ended.
-        sent: what the first loop has sent, a row an iteration, a column a replica.
+        totals: the totals of each loop, of the first replica; None if the dataset ended.
+        sent: the elements that the first loop has sent: a row for each iteration, a column for each replica.
         steps: iterations of the first loop so far.
     """
 
@@ -97,7 +97,7 @@ class _Ended(Exception):
 
 
 class _Counted:
-    """A program whose results are counted by hand.
+    """A program whose results NumPy computes.
 
     Args:
         program: the program.

@@ -39,10 +39,10 @@ def difference(number: int) -> str:
 
 
 def found(first: int, count: int) -> Iterator[str]:
-    """Looks at so many models from a number on.
+    """Checks a number of models, beginning with one of them.
 
     Yields:
-        For each what is wrong; empty if nothing is.
+        The fault of each; empty if it has none.
     """
     for number in range(first, first + count):
         yield difference(number)

@@ -24,7 +24,7 @@ _USES = ("stack", "gather", "concat", "read the last", "size", "unstack", "sum o
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A loop that writes an array, and something that takes the array.
+    """A loop that writes an array, and an op that uses the array.
 
     Args:
         size: the size that the array is made with; smaller than the rows that are written, it grows.
@@ -32,8 +32,8 @@ class Program:
         width: the width of a row; 0 for scalars.
         place: where an iteration writes, a key of `_PLACES`.
         reads: whether an iteration reads what the one before wrote.
-        known: whether the array is told its rows' shape.
-        uses: what takes it, of `_USES`.
+        known: whether the array knows the shape of its rows.
+        uses: the op that uses it, a key of `_USES`.
         gradient: whether the result is its derivative.
         counted: whether the number of iterations is an argument.
         nested: whether all of it is in a loop of two iterations.

@@ -41,8 +41,8 @@ class Program:
     """Random numbers, in order.
 
     Args:
-        draws: keys of `_DRAWS`, each with what it is in, of `_AROUND`.
-        unused: whether something is drawn as well that nothing takes.
+        draws: keys of `_DRAWS`, each with the construct around it, a key of `_AROUND`.
+        unused: whether a random number is drawn that no result needs.
         replicas: the replicas that run it.
         identical: whether replicas draw the same.
         seed: the seed of the device.
@@ -130,7 +130,7 @@ def compare(program: Program, form: str = "session") -> Finding:
 
     Args:
         program: the program.
-        form: as `modes.compare` has it; feeds and replicas take sessions, so that there is one.
+        form: see `modes.compare`; programs with feeds and replicas need a session, so there is always one.
     """
     found = {mode: drawn(program, mode) for mode in MODES}
     first = found["kernels"]

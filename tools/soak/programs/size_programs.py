@@ -72,12 +72,12 @@ class Program:
 
     Args:
         count: where the size comes from, a key of `_COUNTS`.
-        sized: the op that takes it, a key of `_SIZED`.
-        result: what is made of it, a key of `_RESULTS`.
-        around: what it is in, of `_AROUND`.
+        sized: the op that uses it, a key of `_SIZED`.
+        result: the result that is computed from it, a key of `_RESULTS`.
+        around: the construct around it, a key of `_AROUND`.
         constant: whether the value is known when the program is built.
         elements: the elements of the vector.
-        steps: how often a run does it.
+        steps: the number of steps of a run.
         runs: how often it is run.
     """
 
@@ -158,7 +158,7 @@ class Program:
 
 
 def compare(program: Program, form: str) -> Finding:
-    """Runs a program in all execution modes, and one with steps with another number of these as well.
+    """Runs a program in all execution modes; one with steps also with another number of them.
 
     Args:
         program: the program.

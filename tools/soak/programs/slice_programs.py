@@ -34,7 +34,7 @@ class Statement:
 
     Args:
         kind: one of the keys of `_WRITES` or `_BLOCKS`.
-        numbers: what it draws its places and expressions from.
+        numbers: the generator of its places and expressions.
         bodies: the bodies of blocks.
     """
 
@@ -117,7 +117,7 @@ class _Builder:
         self._state, self._other = variables["state"], variables["other"]
 
     def block(self, statements: Sequence[Statement], order: Order, carried: Any) -> Any:
-        """Statements in order; what is carried after them."""
+        """Runs statements in order; returns the carried tensor after them."""
         for statement in statements:
             if statement.kind in _BLOCKS:
                 carried = getattr(self, f"_{statement.kind}")(statement, order, carried)
@@ -184,7 +184,7 @@ class _Builder:
         order.write(lambda: variable.assign_sub(value))
 
     def _carry(self, numbers: Sequence[int], order: Order, carried: Any) -> Any:
-        """Writes part of what is carried from what is carried, as decoders and delay lines do."""
+        """Writes a part of the carried tensor from another part of it, as decoders and delay lines do."""
         target, source, count = _bounds(numbers, self._shape[0])
         value = self._expression(numbers, order, carried)[source : source + count]
         if numbers[0] % 2:

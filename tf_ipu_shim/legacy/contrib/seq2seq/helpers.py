@@ -160,7 +160,7 @@ class TrainingHelper(_Sampling):
         return self._sequence_length
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
-        """Sequences without entries have ended; the first entries."""
+        """Returns that sequences without entries have ended, and the first entries."""
         with v1.name_scope(name, "TrainingHelperInitialize"):
             finished = v1.equal(0, self._sequence_length)
             return finished, self._read_unless(v1.reduce_all(finished), 0)

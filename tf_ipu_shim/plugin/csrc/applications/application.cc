@@ -237,8 +237,8 @@ void Application::EndRun(Later* later) {
   broken_ = errors::InvalidArgument(
       "The application of engine '", name_, "' cannot be called batch by batch: in a run it ",
       unequal ? "takes different numbers of elements from its infeeds"
-              : (left ? "sends more results to an outfeed than it takes batches"
-                      : "sends fewer results to an outfeed than it takes batches"),
+              : (left ? "sends more results to an outfeed than it receives batches"
+                      : "sends fewer results to an outfeed than it receives batches"),
       ". Enqueue to each outfeed once for each element that is dequeued.");
   FailRequests(requests_.size(), broken_, later);
 }
