@@ -21,7 +21,7 @@ def strategy(
     """Returns a strategy over a number of IPUs, for models in float16.
 
     Args:
-        ipus: how many.
+        ipus: the number of IPUs.
         proportion: the available memory proportion of matmuls and convolutions.
         group: replicas that share statistics of batch normalisation.
         together: bytes of gradients that are summed over replicas at a time.

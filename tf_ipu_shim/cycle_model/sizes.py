@@ -23,7 +23,7 @@ class MatmulSizes(NamedTuple):
 
     @property
     def products(self) -> int:
-        """How many numbers are multiplied by another one."""
+        """The number of multiplications."""
         return self.groups * self.rows * self.inner * self.columns * self.positions
 
 

@@ -30,7 +30,7 @@ class RunLog(NamedTuple):
 
     Args:
         path: the file; empty for none.
-        runs: how many of them.
+        runs: the number of runs that are written.
     """
 
     path: str = ""

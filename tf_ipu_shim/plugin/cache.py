@@ -1,7 +1,7 @@
 """Stores built plugin libraries: trusted directories, locking between processes, integrity checks.
 
 A library ends in a mark with the digest of the bytes before it. ELF ignores bytes after its last section, and a file
-that was cut short or changed has no mark that fits. So one rename publishes library and proof together.
+that was cut short or changed has no valid mark. So one rename publishes library and proof together.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def _present_context() -> Any:
 
 
 def set_eager_context(c_library: ctypes.CDLL, call: int) -> None:
-    """Tells a call of the lowering which eager context there is."""
+    """Passes the process' eager context to a call of the lowering."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
     context = _present_context()

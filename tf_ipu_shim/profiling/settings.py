@@ -22,7 +22,7 @@ class ReportSettings:
     Args:
         directory: the parent of each program's folder.
         graph: whether the components of the program are written.
-        runs: how many of them, at most.
+        runs: the highest number of runs that are written.
     """
 
     directory: pathlib.Path

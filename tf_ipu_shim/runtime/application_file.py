@@ -120,7 +120,7 @@ def _bytes_of(path: str, tensor: Any) -> int:
     try:
         size = int(dtypes.as_dtype(tensor.data_type).size)
     except TypeError:
-        raise _unreadable(path, f"{tensor.name} has no type that is known") from None
+        raise _unreadable(path, f"{tensor.name} has an unknown type") from None
     for dimension in tensor.shape.dim:
         if dimension.size < 0:
             raise _unreadable(path, f"{tensor.name} has no fixed shape")

@@ -67,7 +67,7 @@ def found(processes: int, seed: int = 1) -> Iterator[str]:
     All have one directory of locks, of compiled programs and of profiles, so each finds the files of the previous one.
 
     Args:
-        processes: how many.
+        processes: the number of processes.
         seed: the seed of the moments and signals.
 
     Yields:
@@ -86,7 +86,7 @@ def found(processes: int, seed: int = 1) -> Iterator[str]:
 
 
 def without_room(sizes: Sequence[int] = (100, 5_000, 60_000)) -> Iterator[str]:
-    """Has processes train that cannot write files beyond a size.
+    """Trains in processes whose files are limited in size.
 
     Args:
         sizes: bytes that each may write to a file, smaller and larger than a compiled program and a profile.

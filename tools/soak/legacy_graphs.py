@@ -71,7 +71,7 @@ class Net:
         self._has_gradients = self._random.random() < 0.6
 
     def __call__(self, flag: Any, x: Any) -> list[Any]:
-        """Builds the net; returns its value and, for two nets of three, gradients."""
+        """Builds the net; returns its value and, for two of three nets, gradients."""
         value = x
         for _ in range(self._random.randint(1, 3)):
             value = self._step(value, flag, 2)

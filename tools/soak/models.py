@@ -32,7 +32,7 @@ class End:
     """A message from a process: that a test or the process has ended.
 
     Args:
-        models: how many were right, at the process' end.
+        models: the number of models with the expected results, when the process ends.
         failed: what failed in it, with the first model whose results differed.
     """
 

@@ -167,7 +167,7 @@ def closed_while_running(sessions: int) -> str:
     """Closes sessions while another thread runs an endless loop in them, after different times.
 
     Args:
-        sessions: how many, one after another.
+        sessions: the number of sessions, one after another.
 
     Returns:
         Returns the fault, or an empty string if each run ended with TensorFlow's error for it.
@@ -213,7 +213,7 @@ def beside_reconfiguration(runs: int, threads: int = 4) -> str:
 
     Args:
         runs: the runs of each thread.
-        threads: how many run.
+        threads: the number of threads.
 
     Returns:
         Returns the fault, or an empty string if each run returned its result or TensorFlow's error of a removed device.

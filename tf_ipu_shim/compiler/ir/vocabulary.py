@@ -37,7 +37,7 @@ PIPELINE_ATTRIBUTE = "_ipu_pipeline"
 STAGE_ATTRIBUTE = "_ipu_stage"
 # On an op of a stage whose value recomputation keeps.
 CHECKPOINT_ATTRIBUTE = "_ipu_recomputation_checkpoint"
-# On a loop in which optimizers accumulate: its iterations and the mini-batches to an update, for each such optimizer.
+# On a loop in which optimizers accumulate: its iterations and the mini-batches for each update, by optimizer.
 ACCUMULATION_ATTRIBUTE = "_ipu_accumulation_counts"
 # On an assignment: its variable holds accumulated gradients, kept as these options say.
 ACCUMULATOR_ATTRIBUTE = "_ipu_accumulator"

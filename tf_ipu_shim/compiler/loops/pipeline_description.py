@@ -26,8 +26,8 @@ class PipelineDescription:
     Args:
         schedule: `"Grouped"`, `"Interleaved"` or `"Sequential"`.
         training: whether there are backward stages and an update.
-        count: `gradient_accumulation_count`, the executions of a stage to an update; None if only the running program
-            knows.
+        count: `gradient_accumulation_count`, the executions of a stage for each update; None if only the running
+            program knows.
         batch_serialization_iterations: mini-batches that a stage works through before the next stage begins; an
             execution has `count` times as many.
         devices: the IPUs of each stage within the replica; several for a concurrent stage, only -1 for all.

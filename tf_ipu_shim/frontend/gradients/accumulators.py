@@ -210,7 +210,7 @@ class GradientAccumulator:
     """Accumulates gradients between an optimizer's updates.
 
     Args:
-        count: mini-batches to an update.
+        count: mini-batches for each update.
         method: how they are reduced.
         dtype: the dtype of the accumulators; see `resolve_accumulator_dtype`.
         offload: whether optimizer state is in remote memory; None if the script left it open.

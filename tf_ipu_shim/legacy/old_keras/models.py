@@ -39,7 +39,7 @@ class ModelMethods(OldModel, FunctionalExtension):
 
     Args:
         *args: inputs and outputs: Keras tensors. As in SDK 1.2 a list of layers instead, which makes a `Sequential`.
-        gradient_accumulation_count: mini-batches to an update of the weights; their gradients are summed.
+        gradient_accumulation_count: mini-batches for each update of the weights; their gradients are summed.
         gradient_accumulation_dtype: the dtype of the sums; the weights' dtype by default.
         layer_replacement: whether to replace Keras' layers by layers of `ipu.keras.layers`, if they exist.
         accumulation_count: the name of `gradient_accumulation_count` in SDKs up to 1.4.
@@ -108,7 +108,7 @@ class SequentialMethods(OldModel, SequentialExtension):
 
     Args:
         layers: a list of layers.
-        gradient_accumulation_count: mini-batches to an update of the weights; their gradients are summed.
+        gradient_accumulation_count: mini-batches for each update of the weights; their gradients are summed.
         gradient_accumulation_dtype: the dtype of the sums; the weights' dtype by default.
         layer_replacement: whether to replace Keras' layers by layers of `ipu.keras.layers`, if they exist.
         accumulation_count: the name of `gradient_accumulation_count` in SDKs up to 1.4.

@@ -37,7 +37,7 @@ def refuse_deleted(name: str, stock: str) -> None:
 
 
 def chosen_count(name: str, given_count: Any, older: Mapping[str, Any]) -> int:
-    """Returns the number of mini-batches to an update, by whichever name a script calls it."""
+    """Returns the number of mini-batches for each update, by whichever name a script calls it."""
     given_counts = {key: value for key, value in older.items() if value is not None}
     if given_count is not None:
         given_counts["gradient_accumulation_count"] = given_count

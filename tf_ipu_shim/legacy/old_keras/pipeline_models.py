@@ -27,7 +27,7 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
 
     Args:
         *args: inputs and outputs: Keras tensors.
-        gradient_accumulation_count: mini-batches to an update of the weights; SDKs up to 1.3: `pipeline_depth`.
+        gradient_accumulation_count: mini-batches for each update of the weights; SDKs up to 1.3: `pipeline_depth`.
         gradient_accumulation_dtype: the dtype of the summed gradients; the weights' dtype by default.
         batch_serialization_iterations: mini-batches that a stage works through one after another.
         device_mapping: the IPU of each stage; stage i on IPU i when left out.
@@ -122,7 +122,7 @@ class PipelineSequentialMethods(Pipelined, SequentialExtension):
 
     Args:
         stages: a list for each pipeline stage, of its layers.
-        gradient_accumulation_count: mini-batches to an update of the weights; SDKs up to 1.3: `pipeline_depth`.
+        gradient_accumulation_count: mini-batches for each update of the weights; SDKs up to 1.3: `pipeline_depth`.
         gradient_accumulation_dtype: see `PipelineModel`, also for the arguments below.
         batch_serialization_iterations: mini-batches that a stage works through one after another.
         device_mapping: the IPU of each stage; stage i on IPU i when left out.

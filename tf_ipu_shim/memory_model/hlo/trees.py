@@ -39,7 +39,7 @@ def is_same(block: Block, value: int, other: int) -> bool:
 
 
 def origin(block: Block, value: int, other: int = -1) -> int:
-    """Returns the value that another is a full view of; `other` if it is reached on the way."""
+    """Follows full views of a value to the value that they show; stops at `other`."""
     while value != other:
         current = block.values[value]
         if current.mode is not Mode.VIEW or len(current.of) != 1 or current.bytes != block.values[current.of[0]].bytes:

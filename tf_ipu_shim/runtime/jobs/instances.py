@@ -1,6 +1,6 @@
 """Distributes a job's replicas over its processes, which PopRun calls instances.
 
-`tf-ipu poprun` says it by environment variables; without them a job has one replica a process.
+`tf-ipu poprun` sets environment variables for that; without them a job has one replica in each process.
 """
 
 from __future__ import annotations

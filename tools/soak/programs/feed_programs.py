@@ -29,7 +29,7 @@ class Loop:
     """One loop of a program.
 
     Args:
-        iterations: how many it wants.
+        iterations: the number of its iterations, if the dataset does not end.
         factor: the factor of an element.
         inner: elements that an inner loop of an iteration consumes; 0 if the iteration consumes one itself.
         sums: whether elements are summed over the replicas.
@@ -46,7 +46,7 @@ class Program:
     """A program: loops that consume one infeed, one after another; the first of them sends.
 
     Args:
-        replicas: how many.
+        replicas: the number of replicas.
         shards: IPUs of each.
         loops: the loops in order.
         elements: the elements of the dataset, 0, 1, 2, ...

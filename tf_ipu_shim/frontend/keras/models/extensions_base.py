@@ -347,7 +347,7 @@ class KerasExtensionBase(OptionSetters, OnBatchMethods, delegation.KerasExtensio
         return handler
 
     def _accumulation(self) -> int:
-        """Mini-batches to an update."""
+        """Mini-batches for each update."""
         chosen = self._ipu.options
         if not self._is_pipelined():
             return chosen.accumulation_steps or 1

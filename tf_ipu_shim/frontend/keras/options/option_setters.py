@@ -28,7 +28,7 @@ class OptionSetters:
         """Sets gradient accumulation for models that are not pipelined.
 
         Args:
-            gradient_accumulation_steps_per_replica: mini-batches to an update; None or 1: each one updates.
+            gradient_accumulation_steps_per_replica: mini-batches for each update; None or 1: each one updates.
             gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.
             use_v2_gradient_accumulation_optimizer: no effect: both of Graphcore's optimizers compute the same weights.
             **gradient_accumulation_optimizer_kwargs: `dtype` of the accumulators; others choose the memory of state.
@@ -70,7 +70,7 @@ class OptionSetters:
         """Says how a pipelined model runs.
 
         Args:
-            gradient_accumulation_steps_per_replica: mini-batches to an update.
+            gradient_accumulation_steps_per_replica: mini-batches for each update.
             device_mapping: the IPU of each stage; stage i on IPU i when left out.
             accumulate_outfeed: whether metrics of the mini-batches of an update are summed on the IPU.
             gradient_accumulation_reduction_method: `"sum"`, `"mean"` or `"running_mean"`.

@@ -107,7 +107,7 @@ def activate() -> None:
             patches.replace(v1, name, lambda _: VERSION, why=why)
         installed = functools.partial(_installed_version, v1, tensorflow.__version__)
         post_import_hooks.PostImportFinder(_looks_at_version, while_loading=installed).install(
-            "packages that look at TensorFlow's version", why="they see the installed one, as scripts see 1.15 (--tf1)"
+            "packages that read the version", why="they get the installed version, and scripts get 1.15 (--tf1)"
         )
     for library in _LIBRARIES:
         with contextlib.suppress(ModuleNotFoundError):
