@@ -60,6 +60,7 @@ def _load(name: str, path: pathlib.Path) -> Any:
 
 error_messages = _load("error_messages", ROOT / "tools" / "error_messages.py")
 api_pages = _load("api_pages", ROOT / "tools" / "site" / "api_pages.py")
+console_blocks = _load("console_blocks", ROOT / "tools" / "site" / "console_blocks.py")
 search_words = _load("search_words", ROOT / "tools" / "site" / "search_words.py")
 
 
@@ -113,9 +114,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
-    """Marks short code, which is not broken at its hyphens, and table cells with much text, which are not squeezed."""
+    """Marks short code, which is not broken at its hyphens, and table cells with much text, which are not squeezed.
+
+    Prompts and outputs of commands are marked too, so that the button of a block copies only the commands.
+    """
     html = _CODE.sub(lambda found: f'<code class="short">{found[1]}</code>', html)
-    return _CELL.sub(_marked_cell, html)
+    return _CELL.sub(_marked_cell, console_blocks.marked(html))
 
 
 def _marked_cell(cell: re.Match[str]) -> str:

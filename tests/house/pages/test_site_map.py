@@ -94,3 +94,12 @@ def test_the_packages_own_names_have_pages():
     assertions = re.findall(r"^def (assert_\w+)", (ROOT / "tf_ipu_shim/testing/memory.py").read_text(), re.M)
     assert len(assertions) == 3 and {"memory_report", "TensorFile", "register_emulation", *assertions} <= shown
     assert '"Reference": ("reference/index.md"' in (ROOT / "tools" / "site" / "pages.py").read_text()
+
+
+def test_a_block_of_commands_is_copied_without_prompts_and_output():
+    module = load(ROOT / "tools/site/console_blocks.py")
+    page = "<pre><code>$ tf-ipu run \\\n    a.py\nloss 1\n$ ls\na.py\n</code></pre><pre><code>x = 1\n</code></pre>"
+    marked = module.marked(page)
+    copied = re.sub(r'<span class="g[op]">.*?</span>', "", marked, flags=re.DOTALL)
+    assert copied == "<pre><code>tf-ipu run \\\n    a.py\nls\n</code></pre><pre><code>x = 1\n</code></pre>"
+    assert re.sub(r"</?span[^>]*>", "", marked) == page
