@@ -76,7 +76,7 @@ def imports():
 def rooms():
     """The table of `docs/architecture.md`: each room with what it says of TensorFlow, from the top down."""
     rows = re.findall(
-        r"^\| `([\w/]+?)/?` \|.*\| (never|lazily|yes) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.M
+        r"^\| `([\w/]+?)(?:/|\.py)` \|.*\| (never|lazily|yes) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.M
     )
     return dict(rows)
 
