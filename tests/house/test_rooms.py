@@ -75,10 +75,8 @@ def imports():
 @functools.cache
 def rooms():
     """The table of `docs/architecture.md`: each room with what it says of TensorFlow, from the top down."""
-    rows = re.findall(
-        r"^\| `([\w/]+?)(?:/|\.py)` \|.*\| (never|lazily|yes) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.M
-    )
-    return dict(rows)
+    table = (ROOT / "docs" / "architecture.md").read_text()
+    return dict(re.findall(r"^\| `([\w/]+?)(?:/|\.py)` \|.*\| (never|lazily|yes) \|$", table, re.M))
 
 
 def test_the_table_names_every_room():
