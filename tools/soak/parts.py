@@ -56,7 +56,7 @@ Options = argparse.Namespace
 
 @contextlib.contextmanager
 def watched(silence: float) -> Iterator[Callable[[], None]]:
-    """Ends the process, with its threads' stacks, where what it yields is not called for so many seconds in it."""
+    """Ends the process, with its threads' stacks, if the function that it yields is not called for some seconds."""
 
     def heard() -> None:
         faulthandler.dump_traceback_later(silence, exit=True)
