@@ -269,7 +269,7 @@ def test_why_ops_are_not_run():
     reasons = op_lane.run(["Abort", "Assign", "While", "IteratorGetNext", "_Arg", "IpuRecvAtHost"]).not_run
     assert reasons["Abort"] == "ends the process"
     assert "reference variables" in reasons["Assign"] and "runs functions" in reasons["While"]
-    assert len(reasons) == 6 and "this plugin's own" in reasons["IpuRecvAtHost"]
+    assert len(reasons) == 6 and "op of this plugin" in reasons["IpuRecvAtHost"]
 
 
 @pytest.mark.parametrize("times", [1, slowly(4)])

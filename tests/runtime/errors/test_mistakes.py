@@ -61,8 +61,8 @@ MISTAKES = {
         IMPORTS
         + "strategy = ipu.ipu_strategy.IPUStrategy()\n"
         + FUNCTION.format("with ipu.scopes.ipu_shard(1): return x + 1"),
-        "No IPU system is configured",
-        "call configure_ipu_system() of the IPUConfig before the program runs",
+        "no IPU system is configured",
+        "call its configure_ipu_system() before the program runs",
         line="ipu_shard(1)",
     ),
     "shard_of_no_ipu": Mistake(
