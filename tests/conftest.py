@@ -260,3 +260,11 @@ def execution_mode(request, own_environment, monkeypatch):
     """Runs a test in each execution mode."""
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     return request.param
+
+
+@pytest.fixture
+def configured_in_each_mode(execution_mode):
+    """Configures one IPU, and runs a test in each execution mode."""
+    from harness import configure
+
+    configure()

@@ -8,15 +8,9 @@ import tensorflow as tf
 from harness import IPU, configure
 from tf_ipu_shim.ipu import config, ipu_compiler, loops, scopes
 
+pytestmark = pytest.mark.usefixtures("configured_in_each_mode")
+
 v1 = tf.compat.v1
-
-
-@pytest.fixture(autouse=True, params=["xla", "kernels"])
-def execution_mode(request, own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
-    configure()
-    yield request.param
-    config.reset_ipu_configuration()
 
 
 def check(function, good, bad, expected):

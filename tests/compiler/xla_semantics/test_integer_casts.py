@@ -3,18 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import IPU, configure
-from tf_ipu_shim.ipu import config
+from harness import IPU
+
+pytestmark = pytest.mark.usefixtures("configured_in_each_mode")
 
 NUMBERS = np.array([-300.7, -129, -128, -5.5, -1, -0.9, 0, 0.9, 5.5, 127, 128, 255, 256, 300.2, 40000], np.float32)
-
-
-@pytest.fixture(autouse=True, params=["xla", "kernels"])
-def execution_mode(request, own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
-    configure()
-    yield
-    config.reset_ipu_configuration()
 
 
 @pytest.mark.parametrize("narrow", ["int8", "uint8", "int16", "uint16"])

@@ -5,23 +5,17 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import IPU, configure
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes
+from harness import IPU
+from tf_ipu_shim.ipu import ipu_compiler, scopes
 
 from tf_ipu_shim.compiler.ir import program
 from tf_ipu_shim.compiler.ir.reachable import reached_functions
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
 
+pytestmark = pytest.mark.usefixtures("configured_in_each_mode")
+
 HOSTILE = np.array([4.0, 5.5, np.nan, -np.inf, np.inf, 3e9, -3e9, 0.0, -0.0, 1e20], np.float32)
 LARGEST = np.finfo(np.float32).max
-
-
-@pytest.fixture(autouse=True, params=["xla", "kernels"])
-def mode(request, own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
-    configure()
-    yield request.param
-    config.reset_ipu_configuration()
 
 
 def on_ipu(function, *arguments):
@@ -140,8 +134,8 @@ ALONE = {
 }
 
 
-@pytest.mark.parametrize("mode", ["xla"], indirect=True)
-def test_ops_that_run_by_kernels_in_every_mode(mode):
+@pytest.mark.parametrize("execution_mode", ["xla"], indirect=True)
+def test_ops_that_run_by_kernels_in_every_mode(execution_mode):
     check(ALONE, IMAGE)
 
 
@@ -219,8 +213,8 @@ def test_shifts_by_more_than_there_are_bits():
     check(functions, *arguments)
 
 
-@pytest.mark.parametrize("mode", ["xla", "kernels", "auto"], indirect=True)
-def test_sorting_of_nan_and_of_zeros(mode):
+@pytest.mark.parametrize("execution_mode", ["xla", "kernels", "auto"], indirect=True)
+def test_sorting_of_nan_and_of_zeros(execution_mode):
     x = np.array([4.0, 5.5, np.nan, -np.inf, 0.0, -0.0, 1.0, -0.0], np.float32)
     check(
         {
@@ -332,8 +326,8 @@ def grown(first, size=1):
     return rows.stack()
 
 
-@pytest.mark.parametrize("mode", ["auto"], indirect=True)
-def test_a_tensor_array_grows(mode):
+@pytest.mark.parametrize("execution_mode", ["auto"], indirect=True)
+def test_a_tensor_array_grows(execution_mode):
     np.testing.assert_array_equal(on_ipu(grown, np.float32(2)), [2, 3, 4, 5])
 
 
@@ -446,8 +440,8 @@ def test_random_shapes_are_refused_however_many_steps_run(steps):
         on_ipu(function, np.float32(1))
 
 
-@pytest.mark.parametrize("mode", ["xla", "kernels", "auto"], indirect=True)
-def test_nan_in_the_data_does_the_same_however_many_steps_run(mode):
+@pytest.mark.parametrize("execution_mode", ["xla", "kernels", "auto"], indirect=True)
+def test_nan_in_the_data_does_the_same_however_many_steps_run(execution_mode):
     data = np.ones((32, 2), np.float32)
     data[20, 1] = np.nan
     weights = []

@@ -8,18 +8,11 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import IPU, configure
-from tf_ipu_shim.ipu import config
+from harness import IPU
+
+pytestmark = pytest.mark.usefixtures("configured_in_each_mode")
 
 SEED = [7, 5]
-
-
-@pytest.fixture(autouse=True, params=["xla", "kernels"])
-def mode(request, own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
-    configure()
-    yield request.param
-    config.reset_ipu_configuration()
 
 
 def normal(seed, alg="philox"):

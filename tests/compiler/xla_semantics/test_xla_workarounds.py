@@ -3,18 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import IPU, configure
-from tf_ipu_shim.ipu import config
+from harness import IPU
+
+pytestmark = pytest.mark.usefixtures("configured_in_each_mode")
 
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-@pytest.fixture(autouse=True, params=["xla", "kernels"])
-def execution_mode(request, own_environment, monkeypatch):
-    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
-    configure()
-    yield
-    config.reset_ipu_configuration()
 
 
 def run(function, *arguments):
