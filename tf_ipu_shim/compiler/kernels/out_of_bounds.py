@@ -159,32 +159,36 @@ def _propagate_nan(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps
     del node.attr["message"]
 
 
+def _replace_zero_divisor(node: node_def_pb2.NodeDef, added: _InsertedOps) -> str:
+    """Makes zero divisors 1; returns the tensor that tells where they were zero."""
+    divisor, kind = node.input[1], node.attr["T"].type
+    is_zero = added.op("Equal", "z", divisor, added.constant(0, kind), T=kind)
+    node.input[1] = added.op("SelectV2", "output", is_zero, added.constant(1, kind), divisor, T=kind)
+    return is_zero
+
+
 def _quotient(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
     """Makes integer division by 0 return all bits set; floor division one less for negative operands."""
     if _cannot_be_zero(node, nodes):
         return
-    (value, divisor), kind = node.input[:2], node.attr["T"].type
-    zero, one = added.constant(0, kind), added.constant(1, kind)
-    is_zero = added.op("Equal", "z", divisor, zero, T=kind)
+    value, kind = node.input[0], node.attr["T"].type
+    is_zero = _replace_zero_divisor(node, added)
     quotient = added.constant(-1 if _is_signed(kind) else np.iinfo(_numpy(kind)).max, kind)
     if node.op == "FloorDiv" and _is_signed(kind):
-        is_negative = added.op("Less", "z", value, zero, T=kind)
+        is_negative = added.op("Less", "z", value, added.constant(0, kind), T=kind)
         quotient = added.op("SelectV2", "output", is_negative, added.constant(-2, kind), quotient, T=kind)
     node.input[0] = added.op("SelectV2", "output", is_zero, quotient, value, T=kind)
-    node.input[1] = added.op("SelectV2", "output", is_zero, one, divisor, T=kind)
 
 
 def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
     """Makes an integer's remainder by 0 the integer."""
     if _cannot_be_zero(node, nodes):
         return
-    (value, divisor), kind = node.input[:2], node.attr["T"].type
-    zero, one = added.constant(0, kind), added.constant(1, kind)
-    is_zero = added.op("Equal", "z", divisor, zero, T=kind)
-    divisor = added.op("SelectV2", "output", is_zero, one, divisor, T=kind)
+    value, kind = node.input[0], node.attr["T"].type
+    is_zero = _replace_zero_divisor(node, added)
     node.input[:2] = [
-        added.op(node.op, "z", value, divisor, T=kind),
-        added.op("SelectV2", "output", is_zero, value, zero, T=kind),
+        added.op(node.op, "z", value, node.input[1], T=kind),
+        added.op("SelectV2", "output", is_zero, value, added.constant(0, kind), T=kind),
     ]
     node.op = "AddV2"
 
