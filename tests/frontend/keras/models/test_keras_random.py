@@ -33,6 +33,7 @@ def test_random_models(seed):
 @example(1624)  # clips the gradient of a table of which rows are looked up twice
 @example(1120029)  # in mixed precision near ties decide accuracies
 @example(1120032)
+@example(1150005)  # in mixed precision a product overflows in stock Keras alone
 @given(st.integers(0, 2**32 - 1))
 def test_more_random_models(seed):
     check(Model.draw(random.Random(seed)))
