@@ -10,6 +10,7 @@ import generate_poplibs
 import pytest
 
 from tf_ipu_shim.poplar_sdk import toolchain
+from tf_ipu_shim.poplar_sdk.toolchain import sources
 
 pytestmark = pytest.mark.without_tensorflow
 
@@ -18,7 +19,8 @@ def test_declared_functions_are_defined():
     include = pathlib.Path(toolchain.__file__).parents[1] / "include"
     headers = [header for header in sorted(include.rglob("*.hpp")) if "detail" not in header.parts]
     declared = declared_functions.declared_functions(headers, include)
-    defined = declared_functions.exported(sorted((toolchain.build_libraries() / "lib").glob("*.so")))
+    folder = toolchain.build_libraries() / "lib"
+    defined = declared_functions.exported([folder / sources.file_name(name) for name in sources.library_names()])
     assert len(declared) > 500
     assert not {name for mangled, name in declared.items() if mangled not in defined}
 
