@@ -96,7 +96,7 @@ def test_the_packages_own_names_have_pages():
     assert '"Reference": ("reference/index.md"' in (ROOT / "tools" / "site" / "pages.py").read_text()
 
 
-def test_a_block_of_commands_is_copied_without_prompts_and_output():
+def test_a_block_of_commands_is_copied_without_prompts():
     module = load(ROOT / "tools/site/console_blocks.py")
     page = "<pre><code>$ tf-ipu run \\\n    a.py\nloss 1\n$ ls\na.py\n</code></pre><pre><code>x = 1\n</code></pre>"
     marked = module.marked(page)
