@@ -47,7 +47,7 @@ def of_unknown_length(x, y):
         ((X, Y), {"steps_per_epoch": -1}, "`steps_per_epoch` .* is -1"),
         ((X, Y), {"steps_per_epoch": 2.5}, "`steps_per_epoch` .* is 2.5; expected a whole number"),
         ((X, Y), {"steps_per_epoch": float("nan")}, "`steps_per_epoch` .* is nan; expected a whole number"),
-        ((batches().repeat(),), {}, "expected a number of steps"),
+        ((batches().repeat(),), {}, "specify the number of steps"),
     ],
 )
 def test_data_that_cannot_be_fed(data, options, match):
