@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import enum
 
-PEAK_ERROR_FACTOR = 1.3
+PEAK_ERROR_FACTOR = 1.5
 """A program fits if its peak, code and library temporaries included, times this is within the memory of a tile.
 
-Source: validation/model/published.csv: the peak of one published program of 13 is more than this times ours. Programs
-that did not fit on IPUs have 0.78 of the memory and more here.
+Source: the bar of memory in docs/results/accuracy.md, of rows to which no number is fitted, rounded up.
 """
 
 
