@@ -127,14 +127,16 @@ is modelled.
 CALIBRATION = """## Whole programs
 
 `python -m benchmarks.calibration --write` runs the rows that are of an older model, and resumes a run. The data is in
-`validation/model/`. A ratio above 1 means that the model promises too much, for memory that it counts too much. A bar
-is the factor that holds for nine of ten rows. `tf-ipu fit` prints the bars of regimes, rounded up.
+`validation/model/`; all rows are of one model. A ratio above 1 means that the model promises too much, for memory that
+it counts too much. A bar is the factor that holds for nine of ten rows.
 
 Each row has a role. A number of the model is fitted to a row of role `fit`: such a row judges nothing, and its bar
-stands apart. Mechanisms were chosen with a row of role `seen` in sight. A row of role `test` was found afterwards. Rows
-of an older model have not been run with the present one. To leave a publication out, the bar of all others is tried on
-its rows. Most memory rows have fitted numbers: reports on memory print their factor, 1.3, which is smaller than the bar
-of the others.
+stands apart. Mechanisms were chosen with a row of role `seen` in sight. A row of role `test` was found afterwards. To
+leave a publication out, the bar of all others is tried on its rows.
+
+`tf-ipu fit` and reports on memory print a bar with their figures. It is the one of rows without fitted numbers, rounded
+up. Programs limited by links, or by plans for short memory, get the bar of compute-bound ones: `tf-ipu fit` does not
+tell them apart.
 
 """
 
@@ -181,28 +183,15 @@ def _calibration() -> str:
     text = CALIBRATION
     for name, key in report.KEYS.items():
         text += table([name, *report.BAR_HEAD], report.bar_lines(published, figures, key)) + "\n"
-    older = calibration.unstamped()
-    lines = [
-        [
-            *report.line_of(row, figures[row.case, row.figure]),
-            row.role,
-            _yes((row.case, row.figure) in older),
-            row.reason,
-        ]
-        for row in published
-    ]
+    lines = [[*report.line_of(row, figures[row.case, row.figure]), row.role, row.reason] for row in published]
     numbers = [line for row, line in zip(published, lines) if not row.is_verdict]
     verdicts = [line for row, line in zip(published, lines) if row.is_verdict]
     header = ["program", "figure", "published", "modelled"]
     text += (
-        table([*header, "ratio", "bar", "role", "older model", "reason of rows outside their bar"], numbers)
+        table([*header, "ratio", "printed bar", "role", "reason of rows outside their bar"], numbers)
         + "\n## Verdicts\n\n"
     )
     return text + table(["program", "published", "modelled", "agrees"], ([line[0], *line[2:5]] for line in verdicts))
-
-
-def _yes(is_so: bool) -> str:
-    return "yes" if is_so else ""
 
 
 def benchmarks() -> str:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.calibration.bars import bars_by, left_out
 from benchmarks.calibration.rows import FIT, Row
-from tf_ipu_shim.cycle_model.bars import BARS
+from tf_ipu_shim.cycle_model.bars import BARS, COMPUTE
+from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR
+from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR
 
 Figures = Mapping[tuple[str, str], str]
 BAR_HEAD = (
@@ -16,8 +18,20 @@ BAR_HEAD = (
     "inside the bar of other publications",
     "rows with fitted numbers",
     "their bar",
+    "all rows inside the printed bar",
 )
-HEAD = ("case", "figure", "published", "modelled", "ratio", "bar")
+HEAD = ("case", "figure", "published", "modelled", "ratio", "printed bar")
+PRINTED: Mapping[str, float] = {
+    **BARS,
+    "links": BARS[COMPUTE],
+    "memory short": BARS[COMPUTE],
+    "memory": PEAK_ERROR_FACTOR,
+    "code": CODE_ERROR_FACTOR,
+}
+"""The error factor that is printed with figures of a regime.
+
+`tf-ipu fit` does not tell programs that are limited by links, or by plans for short memory, from compute-bound ones.
+"""
 
 
 def to_text(rows: Sequence[Row], figures: Figures) -> str:
@@ -39,13 +53,14 @@ def line_of(row: Row, modelled: str) -> tuple[str, ...]:
         f"{float(row.published):,.5g}",
         modelled,
         f"{row.ratio(modelled):.2f}",
-        _printed_bar(row),
+        f"x {PRINTED[row.regime]}",
     )
 
 
-def _printed_bar(row: Row) -> str:
-    """Returns the bar that `tf-ipu fit` prints for such a program."""
-    return f"x {BARS[row.regime]}" if row.regime in BARS else ""
+def is_inside(row: Row, modelled: str) -> bool:
+    """Returns whether a figure is inside the bar that is printed with it."""
+    factor = PRINTED[row.regime]
+    return 1 / factor <= row.ratio(modelled) <= factor
 
 
 def _regime(row: Row) -> str:
@@ -74,7 +89,7 @@ def ratios(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) -> 
 
 
 def bar_lines(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) -> list[tuple[str, ...]]:
-    """Returns the cells of each group: bars of rows to which no number is fitted, and of those with fitted ones."""
+    """Returns the cells of each group: bars of rows to which no number is fitted, of those with fitted ones, of all."""
     numbers = [row for row in rows if not row.is_verdict]
     blind = [row for row in numbers if row.role != FIT]
     bars = bars_by(ratios(blind, figures, key))
@@ -84,11 +99,13 @@ def bar_lines(rows: Sequence[Row], figures: Figures, key: Callable[[Row], str]) 
         bar, in_sample = bars.get(group), fitted.get(group)
         own = [row for row in blind if key(row) == group]
         inside, tried = left_out(ratios(own, figures, lambda row: row.publication))
+        held = [is_inside(row, figures[row.case, row.figure]) for row in numbers if key(row) == group]
         lines.append((
             group,
             *((str(bar.rows), f"{bar.mean:.2f}", f"x {bar.factor:.2f}") if bar else ("0", "", "")),
             f"{inside} of {tried}" if tried else "",
             *((str(in_sample.rows), f"x {in_sample.factor:.2f}") if in_sample else ("0", "")),
+            f"{sum(held)} of {len(held)}",
         ))  # fmt: skip
     return lines
 

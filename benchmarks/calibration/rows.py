@@ -14,7 +14,6 @@ PUBLISHED, MODELLED = DATA / "published.csv", DATA / "modelled.csv"
 FITS, CLOSE, DOES_NOT_FIT = "fits", "close", "does not fit"
 FIT, SEEN, TEST = ROLES = ("fit", "seen", "test")
 """The role of a row: a number of the model is fitted to it, its mechanisms were chosen with it in view, or neither."""
-UNSTAMPED = "older"
 MODEL = ("capacity", "compiler", "cycle_model", "machine", "memory_model")
 """The packages whose sources decide a figure."""
 
@@ -113,9 +112,9 @@ def modelled() -> dict[tuple[str, str], str]:
     return {key: found.value for key, found in _read().items()}
 
 
-def unstamped() -> set[tuple[str, str]]:
-    """Returns case and figure of rows that were run by an older model only."""
-    return {key for key, found in _read().items() if found.stamp == UNSTAMPED}
+def stamps() -> set[str]:
+    """Returns the stamps of the models that the figures are of: one after a whole run."""
+    return {found.stamp for found in _read().values()}
 
 
 def is_of_this_model(row: Row) -> bool:

@@ -8,7 +8,6 @@ import pytest
 from benchmarks.calibration import models, report, rows
 from benchmarks.calibration.bars import REGIMES, bar_of, bars_by, left_out
 from tf_ipu_shim.cycle_model.bars import BARS
-from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR
 from tf_ipu_shim.machine.systems import SYSTEMS
 
 pytestmark = pytest.mark.without_tensorflow
@@ -41,11 +40,11 @@ def test_the_bars_that_are_printed_hold():
     assert len(known) == len(rows.published()), "python -m benchmarks.calibration --write"
     blind = bars_by(report.ratios([row for row in known if row.role != rows.FIT], figures, lambda row: row.regime))
     fitted = bars_by(report.ratios([row for row in known if row.role == rows.FIT], figures, lambda row: row.regime))
-    for regime, factor in BARS.items():
+    for regime in REGIMES:
         bars = [found[regime] for found in (blind, fitted) if regime in found]
-        assert bars and all(bar.factor <= factor for bar in bars), regime
+        if regime not in ("memory short", "verdict"):  # the one program whose memory is short has its reason
+            assert bars and all(bar.factor <= report.PRINTED[regime] for bar in bars), regime
     assert BARS["compute"] <= 1.5
-    assert fitted["code"].factor <= CODE_ERROR_FACTOR
 
 
 def test_rows_found_afterwards_are_inside_the_bar():
@@ -53,8 +52,11 @@ def test_rows_found_afterwards_are_inside_the_bar():
     found = [row for row in rows.published() if row.role == rows.TEST and not row.is_verdict]
     assert found
     for row in found:
-        factor = BARS[row.regime]
-        assert 1 / factor <= row.ratio(figures[row.case, row.figure]) <= factor, row.case
+        assert report.is_inside(row, figures[row.case, row.figure]), row.case
+
+
+def test_all_figures_are_of_one_model():
+    assert len(rows.stamps()) == 1, "python -m benchmarks.calibration --write"
 
 
 def test_a_publication_is_left_out():
@@ -97,10 +99,8 @@ def test_no_published_verdict_is_contradicted():
 def test_rows_outside_their_bar_have_a_reason():
     figures = rows.modelled()
     for row in rows.published():
-        factor = BARS.get(row.regime)
-        if factor is not None and not row.is_verdict:
-            ratio = row.ratio(figures[row.case, row.figure])
-            assert 1 / factor <= ratio <= factor or row.reason, row.case
+        if not row.is_verdict:
+            assert report.is_inside(row, figures[row.case, row.figure]) or row.reason, row.case
 
 
 def test_a_verdict_that_is_close_contradicts_nothing():
@@ -114,4 +114,4 @@ def test_the_report_has_ratio_and_bars():
     assert text.splitlines()[1].split()[-3:] == ["2.00", "x", str(BARS["launch"])]
     header, line = text.split("\n\n")[1].splitlines()
     assert header.split()[:2] == ["regime", "rows"]
-    assert line.split() == ["launch", "0", "1", "x", "2.00"]
+    assert line.split() == ["launch", "0", "1", "x", "2.00", "0", "of", "1"]
