@@ -24,10 +24,10 @@ from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
 
-COMMON_HOST_SYNC_SECONDS = 6.1e-6
+COMMON_HOST_SYNC_SECONDS = 2.5e-6
 """Time for which the replicas of a program wait for each other at a copy with the host.
 
-Calibrated: a second replica adds 27 us to a mini-batch of Graphcore's MNIST tutorial, of which its six sums take 2.7.
+Calibrated: a second replica adds 27 us to a mini-batch of Graphcore's MNIST tutorial, of which its six sums take 17.
 It has four copies with the host (`python -m benchmarks.calibration --only "2 replicas"`).
 """
 
@@ -178,7 +178,8 @@ class _Clock:
         moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sent)
         if merges:
             return [moved]
-        return [Phase("sync", "", found.steps * links.sync_cycles(chip, ipus), chip.tiles), moved]
+        step = links.sync_cycles(chip, ipus) + chip.cycles(links.EXCHANGE_SECONDS)
+        return [Phase("sync", "", found.steps * step, chip.tiles), moved]
 
     def _sync(
         self, blocks: Mapping[int, Block], arrivals: Mapping[int, int], sync_point: SyncPoint, now: dict[int, int],
