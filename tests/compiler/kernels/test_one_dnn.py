@@ -246,6 +246,26 @@ def test_batch_normalisation_of_five_axes(by_kernels, plain):
     np.testing.assert_allclose(found, (volumes - mean) / np.sqrt(variance + 0.001) + 1, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("version", ["", "V2", "V3"])
+def test_batch_normalisation_and_its_gradient_are_the_cpus(by_kernels, version):
+    """To the bit: TensorFlow has oneDNN's op for each version."""
+
+    def normalised(images):
+        scale, offset, empty = tf.constant([1.0, 2.0, 0.5]), tf.constant([0.1, -0.2, 0.3]), tf.zeros([0])
+        with tf.GradientTape() as tape:
+            tape.watch(images)
+            norm = getattr(tf.raw_ops, f"FusedBatchNorm{version}")
+            y = norm(x=images, scale=scale, offset=offset, mean=empty, variance=empty, epsilon=0.001).y
+        return y, tape.gradient(y, images, tf.sin(y))
+
+    with tf.device("/device:CPU:0"):
+        expected = normalised(tf.constant(IMAGES))
+    with tf.device(IPU):
+        found = normalised(tf.constant(IMAGES))
+    for value, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(value.numpy(), wanted.numpy())
+
+
 def test_gradients_of_another_shape_are_refused(by_kernels):
     """oneDNN would read beyond their end."""
     window = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}

@@ -39,8 +39,12 @@ constexpr Pair kDirectPairs[] = {
     {"DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative"},
     {"DepthwiseConv2dNativeBackpropFilter", "_MklNativeDepthwiseConv2dNativeBackpropFilter"},
     {"DepthwiseConv2dNativeBackpropInput", "_MklNativeDepthwiseConv2dNativeBackpropInput"},
+    {"FusedBatchNorm", "_MklNativeFusedBatchNorm"},
+    {"FusedBatchNormV2", "_MklNativeFusedBatchNormV2"},
     {"FusedBatchNormV3", "_MklNativeFusedBatchNormV3"},
     {"_FusedBatchNormEx", "_MklNativeFusedBatchNormEx"},  // with a relu, by TensorFlow's rewriting of a session's graph
+    {"FusedBatchNormGrad", "_MklNativeFusedBatchNormGrad"},
+    {"FusedBatchNormGradV2", "_MklNativeFusedBatchNormGradV2"},
     {"FusedBatchNormGradV3", "_MklNativeFusedBatchNormGradV3"},
     {"AvgPool", "_MklNativeAvgPool"},
     {"AvgPoolGrad", "_MklNativeAvgPoolGrad"}};

@@ -73,8 +73,16 @@ class OneDnnOrPlainKernel : public OpKernel {
 bool NeedsPlainKernel(const NodeDef& node) {
   // Convolutions give an empty tensor the shape of their input.
   static const auto* ops = new std::set<std::string>{
-      kMaxPoolGrad,       "_MklNativeFusedBatchNormV3", "_MklNativeFusedBatchNormGradV3",
-      "_MklNativeConv2D", "_MklNativeFusedConv2D",      "_MklNativeConv3D",
+      kMaxPoolGrad,
+      "_MklNativeFusedBatchNorm",
+      "_MklNativeFusedBatchNormV2",
+      "_MklNativeFusedBatchNormV3",
+      "_MklNativeFusedBatchNormGrad",
+      "_MklNativeFusedBatchNormGradV2",
+      "_MklNativeFusedBatchNormGradV3",
+      "_MklNativeConv2D",
+      "_MklNativeFusedConv2D",
+      "_MklNativeConv3D",
       "_MklNativeDepthwiseConv2dNative"};
   return ops->count(node.op()) > 0;
 }
