@@ -1,6 +1,7 @@
 """The porting report: what is said of a script's IPU calls, and of what else it does."""
 
 import ast
+import json
 import os
 import pathlib
 
@@ -11,7 +12,7 @@ from tf_ipu_shim import check, cli, keras2
 from tf_ipu_shim.check import FindingKind
 from tf_ipu_shim.check.scan import Scan
 from tf_ipu_shim.keras2 import choice
-from tf_ipu_shim.names import emulated
+from tf_ipu_shim.names import emulated, suggestions
 
 pytestmark = pytest.mark.one_version
 
@@ -310,6 +311,49 @@ def test_the_command_reads_a_script(tmp_path, capsys):
     script.write_text("def (")
     assert cli.main(["check", "--static", str(script)]) == 2
     assert f"{script}:1" in capsys.readouterr().err
+
+
+def test_the_command_reads_a_folder(tmp_path, capsys):
+    scripts = {
+        "train.py": b"import parts.model\n",
+        "parts/model.py": b"from tensorflow.python import ipu\nipu.utils.no_such()\n",
+        "parts/old.py": b"import os\nprint 1\n",
+        "parts/latin.py": b"# \xe4\n",
+        "parts/zeros.py": b"x = 1\0",
+        "parts/notes.txt": b"print 1\n",
+        ".hidden/one.py": b"print 1\n",
+        "env/pyvenv.cfg": b"",
+        "env/lib/one.py": b"print 1\n",
+    }
+    for name, content in scripts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_bytes(content)
+    assert cli.main(["check", "--static", "--format", "json", str(tmp_path)]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [(one["path"].removeprefix(f"{tmp_path}/"), one["line"], one["name"]) for one in findings] == [
+        ("parts/latin.py", 1, "SyntaxError"),
+        ("parts/old.py", 2, "SyntaxError"),
+        ("parts/zeros.py", 1, "SyntaxError"),
+        ("parts/model.py", 2, "ipu.utils.no_such"),
+    ]
+    assert {one["kind"] for one in findings} == {"not supported"}
+    assert cli.main(["check", "--static", str(tmp_path / "parts" / "latin.py")]) == 2
+    assert f"{tmp_path}/parts/latin.py:1: invalid or missing encoding" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert cli.main(["check", "--static", str(tmp_path / "empty")]) == 2
+    assert "has no file that ends in .py" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line", ["from tensorflow import ipu", "import tensorflow.ipu.utils as u", "import tensorflow as tf; tf.ipu.utils"]
+)
+def test_the_module_where_newcomers_look_for_it(line):
+    (finding,) = [
+        one
+        for one in check.find_uses([check.SourceFile(FILE, ast.parse(line))])
+        if one.kind is not FindingKind.EMULATED
+    ]
+    assert finding == (FindingKind.REFUSED, FILE, 1, "tensorflow.ipu", suggestions.MISNAMED_HINT)
 
 
 def test_a_run_says_what_arguments_it_refused(forked):

@@ -35,6 +35,32 @@ print(sys.argv, __name__, os.path.basename(__file__), sys.path[0], sys.modules["
     assert str(script.parent) in expected
 
 
+def test_a_script_on_standard_input(python):
+    text = (
+        "import inspect, sys\n"
+        "def f():\n"
+        "    return 7\n"
+        "print(sys.argv, __name__, sys.path[0] == '', __file__, f(), sys.modules['__main__'].f is f)\n"
+        "{}\n"
+    )
+    seen = python.succeeds("-", "-x", "a", stdin=text.format(""))
+    shown = repr("def f():\n    return 7\n")  # which `python -` does not know, and autograph needs
+    for command in (MODULE, COMMAND):
+        arguments = (*command, "-", "-x", "a")
+        assert python.succeeds(*arguments, stdin=text.format("print(repr(inspect.getsource(f)))")) == f"{seen}{shown}\n"
+    process = python(*COMMAND, "-", stdin=text.format("1 / 0"))
+    assert process.returncode == 1
+    lines = process.stderr.splitlines()
+    assert lines[1].strip() == 'File "<stdin>", line 5, in <module>'
+    assert lines[-1] == "ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize("command", ["check", "fit"])
+def test_standard_input_is_read_once(command, capsys):
+    assert cli.main([command, "-"]) == 2
+    assert "standard input can be read once" in capsys.readouterr().err
+
+
 def test_a_script_that_asks_for_the_sdk_uses_ipus(python, monkeypatch):
     # As published scripts for GPUs and IPUs do, before they import anything of Graphcore's.
     script = python.script("""

@@ -28,6 +28,8 @@ OURS = {
     ("names/keras_ops.py", "op.__dict__"): "a function made there",
     ("names/keras_ops.py", "in_layer.__dict__"): "a function made there",
     ("imports/aliases.py", "module.__spec__"): "theirs",
+    ("cli/runner.py", "sys.modules"): "a script on standard input is `__main__`",
+    ("cli/runner.py", "module.__file__"): "as Python sets it for a script on standard input",
     ("imports/aliases.py", "sys.modules"): "undoes what `names.finder` registers",
     ("legacy/names/keras/keras_modules.py", "module.__spec__"): "the module's own comes back",
     ("legacy/contrib/contrib_metrics.py", "metric.__doc__"): "a function made there",

@@ -156,3 +156,23 @@ def test_the_switch_and_stock_scripts_keep_the_installed_classes(python):
     python.succeeds("-c", text.format(ipu="import tf_ipu_shim"), environment=ENVIRONMENT)
     wrong = python("-c", "from tensorflow.python import ipu", environment={"TF_IPU_SHIM_COMPAT": "new"})
     assert wrong.returncode and "TF_IPU_SHIM_COMPAT is 'new'" in wrong.stderr
+
+
+def test_what_only_later_optimizers_have(python):
+    text = """
+import numpy as np
+import tensorflow as tf
+from tensorflow.python import ipu
+
+with ipu.ipu_strategy.IPUStrategy().scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(tf.keras.optimizers.Adam({}), "mse")
+    print(model.fit(np.ones([8, 2], "f"), np.ones([8, 1], "f"), batch_size=4, verbose=0).history["loss"][0] >= 0)
+"""
+    new = {**ENVIRONMENT, "TF_IPU_SHIM_COMPAT": "stock-optimizers"}
+    for argument, error in (("weight_decay=0.1", "TypeError: Unexpected"), ("amsgrad=True", "InvalidArgumentError: ")):
+        script = python.script(text.format(argument))
+        refused = python(script, environment=ENVIRONMENT)
+        assert refused.returncode == 1 and error in refused.stderr
+        assert "TF_IPU_SHIM_COMPAT=stock-optimizers" in refused.stderr
+        assert python.succeeds(script, environment=new) == "True\n"

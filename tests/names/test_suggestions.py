@@ -1,5 +1,6 @@
 """Misspelt names of Graphcore's modules: what the error says, and that it stays the error that Python raises."""
 
+import importlib.util
 import sys
 import types
 
@@ -49,6 +50,14 @@ def test_imports(utils, monkeypatch):
     expected = f"cannot import name 'create_ipu_conf' from '{UTILS}'. Did you mean 'create_ipu_config'?"
     assert str(raised.value) == expected
     assert raised.value.name == UTILS
+
+
+@pytest.mark.parametrize("statement", ["from tensorflow import ipu", "import tensorflow.ipu"])
+def test_the_module_where_newcomers_look_for_it(statement):
+    assert importlib.util.find_spec(suggestions.MISNAMED) is None
+    with pytest.raises(ImportError) as raised:
+        exec(statement, {})
+    assert str(raised.value) == f"No module named 'tensorflow.ipu'. {suggestions.MISNAMED_HINT}"
 
 
 def test_modules_below_a_package():

@@ -179,11 +179,15 @@ def test_two_processes_at_once_build_once(source, compiler_runs, python, tmp_pat
 
 def test_what_a_killed_build_left_is_cleared(source):
     library = built(source)
-    left = library.parent / f".building-{library.stem}-abc"
-    left.mkdir()
-    (left / "good.o").touch()
-    built(source, rebuild=True)
-    assert not left.exists()
+    here, older, at_work = (f"{name}.so" for name in (library.stem, "older", "at_work"))
+    left = {name: library.parent / f".building-{name}-abc" for name in (here, older, at_work)}
+    for directory in left.values():
+        directory.mkdir()
+        (directory / "good.o").touch()
+    (library.parent / "older.so.lock").touch()
+    with cache.build_lock(library.parent, at_work, lambda: None):
+        built(source, rebuild=True)
+        assert [name for name, directory in left.items() if directory.exists()] == [at_work]
 
 
 def test_no_compiler(source, tmp_path, monkeypatch):

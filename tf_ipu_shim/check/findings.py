@@ -17,7 +17,7 @@ from tf_ipu_shim.configuration.table import OPTIONS, Option
 from tf_ipu_shim.errors import UnknownFlagError
 from tf_ipu_shim.machine.environment import engine_options, flags
 from tf_ipu_shim.machine.environment.effects import RECORDED
-from tf_ipu_shim.names import emulated, emulated_table, graphcore_names, keywords
+from tf_ipu_shim.names import emulated, emulated_table, graphcore_names, keywords, suggestions
 
 _KERAS_METHODS = ("fit", "evaluate", "predict")
 
@@ -87,6 +87,8 @@ def keras_method_names() -> frozenset[str]:
 
 def _findings_of_file(source: SourceFile, scan: Scan) -> Iterator[Finding]:
     path = source.path
+    for line in scan.misnamed_lines:
+        yield Finding(FindingKind.REFUSED, path, line, suggestions.MISNAMED, suggestions.MISNAMED_HINT)
     for use in scan.uses:
         if not use.name.startswith("."):
             yield from _findings_of_name(path, use)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tf_ipu_shim.names import finder
+from tf_ipu_shim.names import finder, suggestions
 
 CONFIGURATION = "tensorflow.python.ipu.config.IPUConfig"
 _CONFIGURATIONS = (CONFIGURATION, "tensorflow.python.ipu.IPUConfig", "tensorflow.python.ipu.utils.IPUConfig")
@@ -62,6 +62,7 @@ class Scan:
                     self.objects[target] = constructor
         self.uses: list[Use] = []
         self.settings: list[Setting] = []
+        self.misnamed_lines = sorted({*self._misnamed(tree)})
         self._imports_of_names(tree)
         self._visit(tree)
 
@@ -73,6 +74,20 @@ class Scan:
         first, _, rest = dotted_name.partition(".")
         qualified = self.aliases.get(first)
         return None if qualified is None else _canonical_name(f"{qualified}.{rest}" if rest else qualified)
+
+    def _misnamed(self, tree: ast.Module) -> Iterator[int]:
+        """Yields lines that look for Graphcore's module where it is not."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                names = [f"{self.aliases.get(node.value.id)}.{node.attr}"]
+            else:
+                continue
+            if any(_is_below(name, suggestions.MISNAMED) for name in names):
+                yield node.lineno
 
     def _import(self, node: ast.AST) -> None:
         if isinstance(node, ast.Import):
@@ -148,11 +163,18 @@ def is_graphcore(name: str) -> bool:
 def _canonical_name(name: str) -> str:
     """Returns Graphcore's name for a name that a script may also import from this package."""
     for theirs, ours in finder.ALIASES.items():
-        if theirs.startswith("tf_ipu_shim.") and (name == theirs or name.startswith(f"{theirs}.")):
+        if theirs.startswith("tf_ipu_shim.") and _is_below(name, theirs):
             return (finder.graphcore_name(ours) or theirs) + name[len(theirs) :]
+    if _is_below(name, suggestions.MISNAMED):
+        return finder.IPU + name.removeprefix(suggestions.MISNAMED)
     if name.startswith("tensorflow.keras.ipu"):
         return name.removeprefix("tensorflow.")
     return name
+
+
+def _is_below(name: str, package: str) -> bool:
+    """Returns whether a dotted name is a package's, or of something in it."""
+    return name == package or name.startswith(f"{package}.")
 
 
 def assigned_strings(tree: ast.Module, variable: str) -> Iterator[tuple[int, str]]:

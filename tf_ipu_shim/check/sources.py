@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import os
 import pathlib
 import tokenize
 
@@ -25,11 +26,40 @@ def collect_sources(script: pathlib.Path) -> list[SourceFile]:
         path = waiting.pop(0)
         if path in sources:
             continue
-        with tokenize.open(path) as file:
-            tree = ast.parse(file.read(), str(path))
-        sources[path] = SourceFile(path, tree)
-        waiting += [file for name in _imported_files(tree, path, folder) for file in _module_files(folder, name)]
+        sources[path] = source = _parse(path)
+        waiting += [file for name in _imported_files(source.tree, path, folder) for file in _module_files(folder, name)]
     return list(sources.values())
+
+
+def collect_folder(folder: pathlib.Path) -> tuple[list[SourceFile], dict[pathlib.Path, SyntaxError]]:
+    """Returns the files of Python in a folder and below, and the errors of those that are not Python 3.
+
+    Hidden folders, environments and installed packages are left out.
+    """
+    sources, unreadable = [], {}
+    for directory, names, files in os.walk(folder):
+        names[:] = sorted(name for name in names if not _is_left_out(pathlib.Path(directory, name)))
+        for path in (pathlib.Path(directory, name) for name in sorted(files) if name.endswith(".py")):
+            try:
+                sources.append(_parse(path))
+            except SyntaxError as error:
+                unreadable[path] = error
+    return sources, unreadable
+
+
+def _is_left_out(folder: pathlib.Path) -> bool:
+    return folder.name.startswith(".") or folder.name == "site-packages" or (folder / "pyvenv.cfg").exists()
+
+
+def _parse(path: pathlib.Path) -> SourceFile:
+    try:
+        with tokenize.open(path) as file:
+            return SourceFile(path, ast.parse(file.read(), str(path)))
+    except SyntaxError as error:
+        error.filename, error.lineno = error.filename or str(path), error.lineno or 1  # a wrong encoding has none
+        raise
+    except ValueError as error:  # bytes that its encoding does not have, or zeros
+        raise SyntaxError(f"it cannot be read: {error}", (str(path), 1, None, None)) from error
 
 
 def _imported_files(tree: ast.Module, path: pathlib.Path, folder: pathlib.Path) -> list[str]:

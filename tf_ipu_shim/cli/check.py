@@ -30,7 +30,7 @@ _LEVELS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options: the runner's, and whether to run the script at all."""
-    parser.add_argument("--static", action="store_true", help="read the script, and do not run it")
+    parser.add_argument("--static", action="store_true", help="read the script, or all of a folder, and do not run it")
     formats.add_argument(parser, formats.GITHUB)
     runner.add_arguments(parser, only_runs=False)
 
@@ -40,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.module:
         print("tf-ipu check: name the script's file: -m is not supported", file=sys.stderr)
         return 2
+    if arguments.static and os.path.isdir(arguments.script or ""):
+        return _check_folder(arguments)
     problem = runner.find_problem(arguments) or (None if arguments.static else requirements.missing_tensorflow())
     if problem:
         print(f"tf-ipu check: {problem}", file=sys.stderr)
@@ -55,10 +57,29 @@ def run(arguments: argparse.Namespace) -> int:
         status, findings = 0, check.find_uses(sources)
     else:
         status, findings = _run_and_find(arguments, sources)
+    return _show(findings, arguments) or status
+
+
+def _check_folder(arguments: argparse.Namespace) -> int:
+    """Reads all scripts in a folder."""
+    runner.prepare(arguments)
+    sources, unreadable = check.collect_folder(pathlib.Path(arguments.script).absolute())
+    if not sources and not unreadable:
+        print(f"tf-ipu check: {arguments.script!r} has no file that ends in .py", file=sys.stderr)
+        return 2
+    refused = [
+        check.Finding(check.FindingKind.REFUSED, path, error.lineno or 0, type(error).__name__, error.msg)
+        for path, error in unreadable.items()
+    ]
+    return _show([*refused, *check.find_uses(sources)], arguments)
+
+
+def _show(findings: Sequence[check.Finding], arguments: argparse.Namespace) -> int:
+    """Prints findings; returns 1 if anything is refused, else 0."""
     if arguments.tf1:
         findings = [finding for finding in findings if finding.why != pitfalls.NEEDS_TF1]
     _print_findings(findings, arguments)
-    return 1 if status or any(finding.kind is check.FindingKind.REFUSED for finding in findings) else 0
+    return int(any(finding.kind is check.FindingKind.REFUSED for finding in findings))
 
 
 def _print_findings(findings: Sequence[check.Finding], arguments: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import linecache
 import os
 import runpy
 import sys
@@ -27,6 +28,8 @@ PROGRAM = "python -m tf_ipu_shim"
 _SDK_IS_ENABLED = "POPLAR_SDK_ENABLED"
 """A folder of the SDK; scripts for several kinds of devices use IPUs if it is set."""
 USAGE = "%(prog)s [-h] [OPTIONS] (SCRIPT | -m MODULE) [ARGS ...]"
+STANDARD_INPUT = "-"
+_STANDARD_INPUT_FILE = "<stdin>"
 
 
 def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True, only_runs: bool = True) -> None:
@@ -61,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser, chooses_system: bool = True, 
         parser.set_defaults(execution=None, check_indices=False, **report.WITHOUT_REPORT)
     log_filter.add_arguments(parser)
     parser.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
-    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script to run")
+    read = f", or {STANDARD_INPUT} for standard input" if only_runs else ""
+    parser.set_defaults(reads_input=only_runs)
+    parser.add_argument("script", metavar="SCRIPT", nargs="?", help=f"the script to run{read}")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the script")
 
 
@@ -164,6 +169,10 @@ def find_problem(options: argparse.Namespace) -> str | None:
     if options.script is None:
         taken = [str(value) for value in vars(options).values() if str(value).endswith(".py")]
         return "a SCRIPT or -m MODULE is needed" + (f"; {taken[0]} was read as an option's value" if taken else "")
+    if options.script == STANDARD_INPUT:
+        if not options.reads_input:
+            return "standard input can be read once, and this needs the script more often. Save it in a file"
+        return None if sys.stdin else "standard input is closed. Name a script"
     if options.script.endswith(".ipynb"):
         return (
             f"{options.script} is a notebook. Make a script of it: jupyter nbconvert --to script {options.script}. Or "
@@ -214,9 +223,22 @@ def _execute(options: argparse.Namespace) -> None:
         runpy.run_module(options.module, run_name="__main__", alter_sys=True)
         return
     sys.argv = [options.script, *options.arguments]
+    if options.script == STANDARD_INPUT:
+        _execute_standard_input()
+        return
     if os.path.isfile(options.script):
         sys.path[0] = os.path.dirname(os.path.realpath(options.script))
     runpy.run_path(options.script, run_name="__main__")
+
+
+def _execute_standard_input() -> None:
+    """Runs the program on standard input as `python -` does, and keeps its lines, which autograph reads."""
+    program = importlib.util.decode_source(sys.stdin.buffer.read())
+    linecache.cache[_STANDARD_INPUT_FILE] = len(program), None, program.splitlines(True), _STANDARD_INPUT_FILE
+    sys.path[0] = ""
+    sys.modules["__main__"] = module = types.ModuleType("__main__")
+    module.__file__ = _STANDARD_INPUT_FILE
+    exec(compile(program, _STANDARD_INPUT_FILE, "exec"), module.__dict__)
 
 
 def _exit_status(stop: SystemExit) -> int:

@@ -8,10 +8,10 @@ import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 
-from tf_ipu_shim import patches
+from tf_ipu_shim import errors, patches
 from tf_ipu_shim.imports import aliases, import_callers, post_import_hooks
 from tf_ipu_shim.legacy.names import activation
-from tf_ipu_shim.names import ipu_script_detection, reexports, unsupported_names
+from tf_ipu_shim.names import ipu_script_detection, reexports, suggestions, unsupported_names
 
 # Graphcore's name -> ours. A name below the left-hand side maps to the same name below the right-hand side.
 ALIASES = {
@@ -47,8 +47,9 @@ OLDER_NAMES = {
 _OF_OTHERS = ("horovod",)
 # A package that stock TensorFlow lacks, and that holds nothing but names served here.
 _EMPTY_PACKAGE = "tensorflow.compiler.plugin"
+IPU = "tensorflow.python.ipu"
 # Importing either of them switches dead names on.
-_IPU = ("tensorflow.python.ipu", "tf_ipu_shim.ipu")
+_IPU = (IPU, "tf_ipu_shim.ipu")
 
 
 def own_name(fullname: str) -> str | None:
@@ -100,6 +101,9 @@ def find_spec_last(fullname: str, path: Sequence[str] | None) -> ModuleSpec | No
         return ModuleSpec(fullname, aliases.EmptyPackageLoader(), is_package=True)
     if unsupported_names.is_known_module(fullname):
         return ModuleSpec(fullname, unsupported_names.RefusingLoader(fullname))
+    if fullname == suggestions.MISNAMED and import_callers.is_module_imported():
+        # With its own name, `from tensorflow import ipu` would drop the message.
+        raise errors.MissingModuleError(f"No module named {fullname!r}. {suggestions.MISNAMED_HINT}", name=IPU)
     spec = activation.find(fullname, is_ipu_process)
     if spec is None and (fullname.startswith(_OF_OTHERS) or activation.is_contrib(fullname)):
         _raise_unsupported(fullname)

@@ -8,6 +8,10 @@ import sys
 from tf_ipu_shim import spelling
 from tf_ipu_shim.names import graphcore_names
 
+MISNAMED = "tensorflow.ipu"
+"""Where newcomers look for Graphcore's module."""
+MISNAMED_HINT = "Graphcore's module is tensorflow.python.ipu. Write `from tensorflow.python import ipu`."
+
 
 def unknown_name_message(ours: str, theirs: str, name: str) -> str:
     """Returns the message for a name that Graphcore's module has in no release.

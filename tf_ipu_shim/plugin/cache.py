@@ -27,6 +27,8 @@ PREBUILT_DIRECTORY = pathlib.Path(__file__).with_name("prebuilt")
 """The environment that the package was installed into."""
 KEPT_DIRECTORY = pathlib.Path(__file__).with_name("kept")
 """A copy of the built library, only in a checkout: pip must know all files of an installed package."""
+_SCRATCH = ".building-"
+"""Begins the names of directories to build in; the library's name and a random part follow."""
 _BUILD_BYTES = 16 << 20  # of object files and libraries, rounded up
 _FOR_ALL_USERS = 0o755  # of files next to the package; the rest is one user's
 
@@ -164,20 +166,29 @@ def first_writable_directory(directories: Iterable[pathlib.Path], subject: str =
 def scratch_path(target: pathlib.Path) -> Iterator[pathlib.Path]:
     """A directory next to `target` to build in, deleted afterwards, also when the build is interrupted.
 
-    Leftovers of a killed process are removed too: the caller holds the lock, so no other process is building this
-    target.
+    Directories that killed processes left are removed too, whichever target they were for.
     """
-    prefix = f".building-{target.stem}-"
-    for leftover in target.parent.glob(f"{prefix}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=target.parent) as directory:
+    _remove_leftovers(target)
+    with tempfile.TemporaryDirectory(prefix=f"{_SCRATCH}{target.name}-", dir=target.parent) as directory:
         yield pathlib.Path(directory)
+
+
+def _remove_leftovers(target: pathlib.Path) -> None:
+    """Removes scratch directories whose lock no process holds, and those of `target`, whose lock the caller holds."""
+    for leftover in target.parent.glob(f"{_SCRATCH}*"):
+        name = leftover.name.removeprefix(_SCRATCH).rpartition("-")[0]
+        if name == target.name:
+            shutil.rmtree(leftover, ignore_errors=True)
+            continue
+        with contextlib.suppress(OSError), open(_lock_file(target.parent, name, os.O_WRONLY), "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def build_lock(directory: pathlib.Path, name: str, before_waiting: Callable[[], None]) -> Iterator[None]:
     """Holds the right to build `name` there. The system frees it when the process ends, however it ends."""
-    file = private_files.open_own(directory / f"{name}.lock", os.O_WRONLY | os.O_CREAT)
+    file = _lock_file(directory, name, os.O_WRONLY | os.O_CREAT)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,3 +200,7 @@ def build_lock(directory: pathlib.Path, name: str, before_waiting: Callable[[], 
         yield
     finally:
         os.close(file)
+
+
+def _lock_file(directory: pathlib.Path, name: str, flags: int) -> int:
+    return private_files.open_own(directory / f"{name}.lock", flags)

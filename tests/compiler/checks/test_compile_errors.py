@@ -112,3 +112,13 @@ def test_a_loop_in_a_layer_names_the_layers_line():
             model.fit(tf.ones([4, 2]), tf.ones([4, 2]), batch_size=1, verbose=0)
     assert "maximum_iterations" in str(caught.value)
     assert not INTERNAL.search(str(caught.value))
+
+
+def test_rows_of_a_variable_by_gather_nd():
+    with tf.device(IPU):
+        variable = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    text = refusal(lambda: tf.gather_nd(variable, [[0, 1]]))
+    assert "Give it tf.identity(variable)." in text
+    with tf.device(IPU):
+        given = tf.function(lambda: tf.gather_nd(tf.identity(variable), [[0, 1]]), jit_compile=True)()
+    assert given.numpy().tolist() == [2.0]

@@ -52,15 +52,16 @@ def test_a_metric_without_a_value(python, forked):
         ("x = tf.placeholder(tf.float32, [2])", "tf.placeholder is a name of TensorFlow 1: run the script with"),
         ("tf.contrib.layers", "tf.contrib is a name of TensorFlow 1"),
         ("tf.plaecholder", None),
+        ("tf.ipu", "Graphcore's module is tensorflow.python.ipu."),
     ],
-    ids=["name", "contrib", "misspelt"],
+    ids=["name", "contrib", "misspelt", "ipu"],
 )
 @pytest.mark.slow
 def test_names_of_tensorflow_1_without_its_option(python, line, hint):
     """Before anything of `ipu` is imported, which would install the hook."""
     shown = traceback_of(python("-m", "tf_ipu_shim", python.script(f"import tensorflow as tf\n{line}\n")))
     assert "AttributeError: module 'tensorflow' has no attribute" in shown
-    assert "--tf1" in shown if hint else "--tf1" not in shown
+    assert ("--tf1" in shown) == (hint is not None and "TensorFlow 1" in hint)
     assert hint is None or hint in shown
 
 

@@ -44,7 +44,17 @@ _ROWS_ADVICE = (
     "rows of a variable with ipu.ops.embedding_ops.embedding_lookup."
 )
 _CTC_ADVICE = " tf.nn.ctc_loss adds InplaceAdd. Use ipu.nn_ops.ctc_loss_v2 instead."
-_REPLACEMENTS = {"Unique": _ROWS_ADVICE, "UniqueV2": _ROWS_ADVICE, "InplaceAdd": _CTC_ADVICE}
+_AMSGRAD_ADVICE = (
+    " tf.keras.optimizers.Adam adds ResourceApplyAdamWithAmsgrad. Leave amsgrad out, or set "
+    "TF_IPU_SHIM_COMPAT=stock-optimizers: Adam of the installed Keras does not need this op."
+)
+_REPLACEMENTS = {
+    "Unique": _ROWS_ADVICE,
+    "UniqueV2": _ROWS_ADVICE,
+    "InplaceAdd": _CTC_ADVICE,
+    "ResourceApplyAdamWithAmsgrad": _AMSGRAD_ADVICE,
+    "ResourceGatherNd": " tf.gather_nd of a variable adds ResourceGatherNd. Give it tf.identity(variable).",
+}
 
 # Stands for tensor lists that only the other branch makes. XLA cannot represent it.
 _FAKE = "FakeParam"

@@ -6,8 +6,10 @@ Subclasses `iterator_ops.OwnedIterator` and replaces `dataset_ops.DatasetV2.__it
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow.compat.v2 import TensorSpec, dtypes
@@ -29,6 +31,7 @@ from tf_ipu_shim.tf_private.graphs import ops
 from tf_ipu_shim.tf_private.tensors import type_spec
 
 _HOST = "/device:CPU:0"
+_thread = threading.local()
 _SINCE = (2, 2)  # the SDK that gave these iterators to scopes
 
 
@@ -203,12 +206,23 @@ def install() -> None:
     )
 
 
+@contextlib.contextmanager
+def stock_iterators() -> Iterator[None]:
+    """Within it, `iter(dataset)` returns TensorFlow's iterator in this thread, as for work of the host."""
+    before = getattr(_thread, "on_host", False)
+    _thread.on_host = True
+    try:
+        yield
+    finally:
+        _thread.on_host = before
+
+
 def _patch_iter(stock: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def __iter__(self: Any) -> Any:
         if context.executing_eagerly() and distribute_lib.has_strategy():
             strategy = distribute_lib.get_strategy()
             enabled = getattr(strategy, "_enable_dataset_iterators", False) and sdk.current() >= _SINCE
-            if enabled and not _is_distributed_component(self):
+            if enabled and not getattr(_thread, "on_host", False) and not _is_distributed_component(self):
                 return IPUOwnedIterator(self)
         return stock(self)
 

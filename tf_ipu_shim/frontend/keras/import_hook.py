@@ -12,7 +12,7 @@ from typing import Any
 
 from tf_ipu_shim import patches
 from tf_ipu_shim.frontend.keras import keras3
-from tf_ipu_shim.frontend.keras.models import op_layers, option_transfer
+from tf_ipu_shim.frontend.keras.models import op_layers, option_transfer, preprocessing
 from tf_ipu_shim.imports import post_import_hooks
 from tf_ipu_shim.names import finder
 
@@ -38,6 +38,7 @@ _NAMES = {
     *option_transfer.CLONING,
     *option_transfer.LOADING,
     *op_layers.MODULES,
+    *preprocessing.MODULES,
     keras3.MODULE,
 }
 
@@ -58,6 +59,8 @@ def _patch_module(name: str, module: Any) -> None:
         option_transfer.patch_module(name, module)
     elif name in op_layers.MODULES:
         op_layers.patch_module(module)
+    elif name in preprocessing.MODULES:
+        preprocessing.patch_module(module)
     elif name in PACKAGES:
         if "ipu" not in vars(module):  # `legacy` gives packages a `__getattr__` that would find it
             ours = importlib.import_module(finder.ALIASES["keras.ipu"])

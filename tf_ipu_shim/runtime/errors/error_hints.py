@@ -10,6 +10,7 @@ import traceback
 import types
 
 from tf_ipu_shim import data_files
+from tf_ipu_shim.names import suggestions
 from tf_ipu_shim.runtime.errors import script_files, unknown_keywords
 
 # The first call of many scripts for IPUs, run without `--tf1`.
@@ -100,6 +101,8 @@ def _old_name_hint(error: BaseException) -> str:
     module, name = error.obj, str(error.name)
     if not isinstance(module, types.ModuleType) or module.__name__ != "tensorflow":
         return ""
+    if f"tensorflow.{name}" == suggestions.MISNAMED:
+        return f"\n{suggestions.MISNAMED_HINT}"
     if name != "contrib" and not hasattr(module.compat.v1, name):
         return ""
     return _OLD_NAME_HINT.format(name=f"tf.{name}")

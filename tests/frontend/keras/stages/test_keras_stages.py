@@ -430,6 +430,17 @@ def test_wrong_assignments_of_functional_models():
             functional([1, 0, 1, 1])
 
 
+def test_a_layer_of_an_inner_model_without_a_stage():
+    with strategy().scope():
+        inner = keras.Sequential([keras.layers.Dense(4, input_shape=(6,), name="inner")])
+        inputs = keras.Input((6,))
+        model = keras.Model(inputs, keras.layers.Dense(2)(inner(inputs)))
+        stages = model.get_pipeline_stage_assignment()
+        stages[1].pipeline_stage = 1
+        with pytest.raises(ValueError, match="Layer inner has not been assigned a pipeline stage"):
+            model.set_pipeline_stage_assignment(stages)
+
+
 def test_wrong_scopes():
     with pytest.raises(RuntimeError, match="may only be used from within an IPUStrategy"), PipelineStage(0):
         pass

@@ -88,12 +88,18 @@ class NetworkExtension(PipelinedExtension):
         for step in steps:
             checks.check_stage(step.name, step.stage)
             if step.assignment is not None and step.stage is None:
-                index = "node index" if self._wording() == checks.Wording.FIRST else "node_index"
                 raise ValueError(
-                    f"Layer {step.name} with {index} {step.assignment.node_index} has not been assigned a pipeline "
-                    "stage in `pipeline_stage_assignment`. Give every call of a layer one."
+                    f"Layer {step.name}{self._index_of_call(step.assignment)} has not been assigned a pipeline stage "
+                    "in `pipeline_stage_assignment`. Give every call of a layer one."
                 )
         return steps
+
+    def _index_of_call(self, assignment: Any) -> str:
+        """Returns which of a layer's calls is assigned; empty for a layer of an inner `Sequential`, which has one."""
+        if not hasattr(assignment, "node_index"):
+            return ""
+        index = "node index" if self._wording() == checks.Wording.FIRST else "node_index"
+        return f" with {index} {assignment.node_index}"
 
     def _assignments(self, network: networks.Network) -> list[Any]:
         assignments = []
