@@ -20,6 +20,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation")  # of Keras' own Discretization, with NumPy 2
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_learn_what_stock_keras_learns(layer):
     make, data, samples = LAYERS[layer]
