@@ -10,7 +10,6 @@ from tensorflow.python.ops import (
     gen_array_ops,  # ops with positional arguments
     gen_bitwise_ops,  # ops with positional arguments
     gen_functional_ops,  # a conditional of functions that are named
-    gen_image_ops,  # the gradient of a resize
     gen_logging_ops,  # the Assert op and timestamps themselves
     gen_math_ops,  # a cast that is not left out
     gen_nn_ops,  # batch normalisation and its gradients, which are patched
