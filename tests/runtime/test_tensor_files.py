@@ -161,7 +161,7 @@ def test_variables_run_eagerly(tmp_path):
 def test_tensors_of_one_name_are_refused(tmp_path):
     filename = str(tmp_path / "file")
     unnamed = [tf.Variable([1.0, 2.0]), tf.Variable([3.0, 4.0])]  # both are called "Variable"
-    with pytest.raises(ValueError, match=r"the names \['Variable'\] in the file. Give export_variables another name"):
+    with pytest.raises(ValueError, match=r"the names \['Variable'\] in the file; names must be unique. Give export_"):
         dataset_extractor.export_variables(unnamed, filename=filename)
     with pytest.raises(ValueError, match=r"the names \['a'\] in the file"):
         dataset_extractor.export_variables(unnamed, ["a", "a"], filename)

@@ -28,7 +28,7 @@ def verdict_of(tensor_bytes: int, other_bytes: int, limit_bytes: int) -> Verdict
         limit_bytes: memory of the tile.
 
     Example:
-        >>> verdict_of(400, 50, 600).value, verdict_of(400, 150, 600).value, verdict_of(601, 0, 600).value
+        >>> verdict_of(300, 50, 600).value, verdict_of(400, 150, 600).value, verdict_of(601, 0, 600).value
         ('fits', 'close', 'does not fit')
     """
     if tensor_bytes > limit_bytes:
