@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
+from slow_cases import slowly
 from tf_ipu_shim.ipu import (
     config,
     custom_ops,
@@ -382,7 +383,7 @@ def test_crashes_are_errors_in_checked_runs(user_op, monkeypatch, op_name):
     np.testing.assert_array_equal(user_op("Product", [A, B], [[3]], name="checked")[0], A * B)
 
 
-@pytest.mark.parametrize("op_name", ["OtherLevel", "NoLevel", "Counts"])
+@pytest.mark.parametrize("op_name", ["OtherLevel", "NoLevel", "Counts", slowly("Waits")])
 def test_metadata_of_another_signature(user_op, op_name):
     message = rf"{op_name}_metadata of .*expected \(std::vector<.*std::uint32_t\). Change them, or custom_op_api_level"
     with pytest.raises(tf.errors.InternalError, match=f"(?s){message}"):

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -16,6 +17,7 @@ namespace tf_ipu_shim {
 namespace {
 
 constexpr rlim_t processor_seconds = 10, more_memory = rlim_t{1} << 30;
+constexpr unsigned wall_seconds = 60;
 
 bool isSound(const std::vector<std::int64_t>& values) {
   return values.size() <= values.capacity() && values.capacity() < (std::size_t{1} << 32) &&
@@ -45,7 +47,8 @@ bool areSound(const Guarded<T>&... arguments) {
            isSound(arguments.value)) && ...);
 }
 
-// A function that takes an address for a number of inputs may count to it.
+// A function that takes an address for a number of inputs may count to it. One may wait for a lock of another thread,
+// which a forked process does not have.
 void limitProcess() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -53,6 +56,8 @@ void limitProcess() {
   const rlimit processor{processor_seconds, processor_seconds}, memory{bytes, bytes};
   setrlimit(RLIMIT_CPU, &processor);
   setrlimit(RLIMIT_AS, &memory);
+  std::signal(SIGALRM, SIG_DFL);
+  alarm(wall_seconds);
 }
 
 }  // namespace
