@@ -1,4 +1,4 @@
-"""`test_differential.py` with larger models. `NEW_MODELS=20 make test-slow` looks at other ones, and at many."""
+"""`test_differential.py` with larger models. `NEW_MODELS=20 make test-slow` looks at 20 other ones."""
 
 import pytest
 from harness import check_function, check_session, configure

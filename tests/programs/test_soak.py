@@ -3,11 +3,14 @@
 import faulthandler
 import os
 import random
+import re
 import threading
 
 import numpy as np
 import pytest
+import random_graphs
 import tensorflow as tf
+from hypothesis import Phase
 from slow_cases import slowly
 from soak import __main__ as soak_command
 from soak import (
@@ -312,15 +315,31 @@ def test_processes_that_are_ended_and_their_kin():
 def test_models_say_that_they_go_on_and_what_failed(tmp_path, monkeypatch):
     tests = tmp_path / "test_models.py"
     tests.write_text(
-        "from hypothesis import given, strategies\n\n\n"
-        "def test_right():\n    assert True\n\n\n"
-        "@given(strategies.just(3))\ndef test_wrong(seed):\n    assert 1 + 1 == seed\n"
+        "import os\nfrom hypothesis import given, settings, strategies\n\n"
+        "few = settings(max_examples=int(os.environ['NEW_MODELS']) + 1, database=None)\n\n\n"
+        "def test_of_no_models():\n    assert False\n\n\n"
+        "@few\n@given(strategies.integers())\ndef test_right(drawn):\n    pass\n\n\n"
+        "@few\n@given(strategies.integers(1))\ndef test_wrong(drawn):\n    assert drawn == 1\n"
     )
     monkeypatch.setattr(models, "_FILES", (str(tests),))
-    *words, last = models.found(1)
+    *words, last = models.found(3, 4)
     assert words and set(words) == {models.End()}
     assert "test_wrong" in last.failed and "1 failed, 1 passed" in last.failed
-    assert "Test case: test_wrong(\n    seed=3," in last.failed.split("Failing test case")[0]
+    assert "Test case: test_wrong(\n    drawn=" in last.failed.split("Failing test case")[0]
+    (*_, again), (*_, other) = models.found(3, 4), models.found(4, 4)
+    drawn, same, different = (re.findall(r"drawn=(\d+)", end.failed) for end in (last, again, other))
+    assert drawn == same != different
+    assert last.models >= 4
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [("0", (20, (Phase.explicit, Phase.generate), True)), ("4", (5, (Phase.generate,), False))],
+)
+def test_how_many_models_a_test_draws(monkeypatch, new, expected):
+    monkeypatch.setenv("NEW_MODELS", new)
+    drawn = random_graphs.examples(20)
+    assert (drawn.max_examples, drawn.phases, drawn.derandomize) == expected
 
 
 @pytest.mark.parametrize(
@@ -353,7 +372,7 @@ def test_a_part_ends_after_its_seconds_with_what_it_found(seconds, expected):
 @pytest.mark.parametrize(("seconds", "expected"), [("0", (2, [])), ("1e9", (7, ["test_wrong"]))])
 def test_models_end_with_a_file_after_their_seconds(monkeypatch, seconds, expected):
     ends = [models.End(), models.End(2), models.End(), models.End(5, "test_wrong")]
-    monkeypatch.setattr(models, "found", lambda times: iter(ends))
+    monkeypatch.setattr(models, "found", lambda first, count: iter(ends))
     found = parts.random_models(soak_command._parsed(["--seconds", seconds]))
     assert (found.count, found.wrong) == expected
 
@@ -369,7 +388,7 @@ def test_models_end_with_a_file_after_their_seconds(monkeypatch, seconds, expect
 def test_no_watch_outlives_its_part(monkeypatch, part):
     """It would end the process minutes later, whatever runs there then."""
     events = []
-    monkeypatch.setattr(models, "found", lambda times: iter([models.End(1)]))
+    monkeypatch.setattr(models, "found", lambda first, count: iter([models.End(1)]))
     monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda silence, exit: events.append(silence))
     monkeypatch.setattr(faulthandler, "cancel_dump_traceback_later", lambda: events.append("over"))
     assert part(soak_command._parsed(["--silence", "7"])).count > 0

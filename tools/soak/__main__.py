@@ -53,7 +53,7 @@ def _in_turn(wanted: Sequence[str], options: argparse.Namespace) -> dict[str, Fo
 _COUNTS = (
     ("programs", 10_000, 2, "random programs with feeds, each in both execution modes"),
     ("compared", 500, 2, "random programs of each kind, in all execution modes"),
-    ("models", 20, 1, "times as many random models as the tests have"),
+    ("models", 100, 1, "random models of each test that draws them"),
     ("runs", 10_000, 100, "runs over which memory must not grow"),
     ("recompilations", 200, 10, "programs, and Keras models, over which memory must not grow"),
     ("restarts", 2_000, 40, "starts of an infeed over which memory must not grow"),

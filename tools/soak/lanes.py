@@ -48,8 +48,7 @@ def pieces(names: Sequence[str], options: argparse.Namespace) -> Iterator[Piece]
         elif name in parts.COMPARED or name in ("keras_models", "accesses"):
             yield from _cut(name, "--compared", options.compared, _COMPARED, options.first)
         elif name == "models":
-            for done in range(0, options.models, models.AT_ONCE):
-                yield Piece(name, ("--models", str(min(models.AT_ONCE, options.models - done))))
+            yield from _cut(name, "--models", options.models, models.AT_ONCE, options.first)
         else:
             yield Piece(name)
 

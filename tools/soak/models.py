@@ -1,4 +1,4 @@
-"""Many random models, from the generators of the tests, with different models in each run.
+"""Many random models, from the generators of the tests: others for each number.
 
 Compares sharded models and Keras models with the stock packages, and pipelines and replicas with their stages in turn.
 Figures of memory plans are compared with each other.
@@ -22,9 +22,9 @@ _FILES = (
     "memory_model/test_memory_random.py",
     "frontend/keras/models/test_keras_random.py",
 )
-AT_ONCE = 2  # times the tests' number, to a process
+AT_ONCE = 4  # models of each test, to a process
 _PIECE = 4096  # bytes that are read at once
-_PASSED = re.compile(rb"(\d+) passing")  # of hypothesis' statistics, once a test
+_PASSED = re.compile(rb"([1-9]\d*) passing")  # of hypothesis' statistics, once a test, with the simplest model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,21 +40,22 @@ class End:
     failed: str = ""
 
 
-def found(times: int) -> Iterator[End]:
-    """Runs them, each file of tests in its own process, one after the other.
+def found(first: int, count: int) -> Iterator[End]:
+    """Runs them in lots, each file of tests in its own process, one after the other.
 
     Args:
-        times: the number of models, as a multiple of that in the tests.
+        first: the number of the first model. A lot is repeated by the number of its first.
+        count: models of each test.
 
     Yields:
         Yields an empty message when a model begins, to show progress, and the result of each process.
     """
-    for done in range(0, times, AT_ONCE):
+    for done in range(0, count, AT_ONCE):
         for file in _FILES:
-            yield from _ran(file, min(AT_ONCE, times - done))
+            yield from _ran(file, first + done, min(AT_ONCE, count - done))
 
 
-def _ran(file: str, times: int) -> Iterator[End]:
+def _ran(file: str, seed: int, count: int) -> Iterator[End]:
     command = [
         sys.executable,
         "-m",
@@ -64,6 +65,9 @@ def _ran(file: str, times: int) -> Iterator[End]:
         "--tb=short",
         "--hypothesis-show-statistics",
         "--hypothesis-verbosity=verbose",
+        f"--hypothesis-seed={seed}",
+        "-m",
+        "hypothesis",
         "-p",
         "no:cacheprovider",
     ]
@@ -71,7 +75,7 @@ def _ran(file: str, times: int) -> Iterator[End]:
     with subprocess.Popen(
         [*command, str(_TESTS / file)],
         cwd=_TESTS.parent,
-        env={**os.environ, "NEW_MODELS": str(times), "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "NEW_MODELS": str(count), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     ) as process:
@@ -80,4 +84,4 @@ def _ran(file: str, times: int) -> Iterator[End]:
             said += piece
             yield End()
     failed = said[-12_000:].decode(errors="replace") if process.returncode != 0 else ""
-    yield End(sum(map(int, _PASSED.findall(said))), failed)
+    yield End(sum(int(one) - 1 for one in _PASSED.findall(said)), failed)

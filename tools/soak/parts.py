@@ -76,11 +76,11 @@ def _programs(options: Options) -> Iterator[str]:
 
 
 def random_models(options: Options) -> Found:
-    """Returns the tests' random models, pipelines and memory plans, different ones in each run."""
+    """Returns the tests' random models, pipelines and memory plans."""
     found = Found(0, "models", [])
     began = time.monotonic()
     with watched(options.silence) as heard:
-        for end in models.found(options.models):
+        for end in models.found(options.first, options.models):
             heard()
             found.count += end.models
             found.wrong += [end.failed] if end.failed else []

@@ -348,21 +348,22 @@ def descriptions(size: int = 14, training: Sequence[str] = ("none", "gradients",
 def examples(number: int) -> settings:
     """How hypothesis runs a test on random models.
 
-    They are always the same, so that a failure is seen by who caused it; other ones each time, and as many times as
-    many, with `NEW_MODELS=20` in the environment.
+    They are always the same, so that a failure is seen by who caused it. With `NEW_MODELS=20` in the environment each
+    test has 20 others, which follow from pytest's option `--hypothesis-seed`.
 
     Args:
         number: of models; 0: only those that the test itself names.
     """
-    factor = int(os.environ.get("NEW_MODELS", "0"))
+    new = int(os.environ.get("NEW_MODELS", "0"))
+    drawn = [Phase.generate] if new or number else []
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
     # No shrinking: each try is compiled, which takes minutes. The report shows the first model that failed.
     return settings(
-        max_examples=max(number, 1) * max(factor, 1),
+        max_examples=new + 1 if new else max(number, 1),  # the first is the simplest, whatever the seed
         deadline=None,
-        derandomize=not factor,
+        derandomize=not new,
         database=None,
-        phases=[Phase.explicit, Phase.generate] if number or factor else [Phase.explicit],
+        phases=drawn if new else [Phase.explicit, *drawn],
         suppress_health_check=checks,
         print_blob=True,
     )

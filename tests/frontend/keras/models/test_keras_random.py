@@ -1,4 +1,4 @@
-"""Random Keras models against stock Keras. `NEW_MODELS=20 make test` looks at other ones, and at many."""
+"""Random Keras models against stock Keras. `NEW_MODELS=20 make test` looks at 20 other ones."""
 
 import random
 
