@@ -1,4 +1,4 @@
-"""Reads the tables, `*.csv`, in the folders of modules."""
+"""Reads this package's tables of data: the CSV files in the folders of its modules."""
 
 from __future__ import annotations
 

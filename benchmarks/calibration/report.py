@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.calibration.bars import bars_by, left_out
 from benchmarks.calibration.rows import FIT, Row
-from tf_ipu_shim.cycle_model.bars import BARS, COMPUTE
+from tf_ipu_shim.cycle_model.error_bars import BARS, COMPUTE
 from tf_ipu_shim.machine.memory import CODE_ERROR_FACTOR
 from tf_ipu_shim.machine.memory.verdict import PEAK_ERROR_FACTOR
 

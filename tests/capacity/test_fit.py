@@ -14,7 +14,7 @@ import tf_ipu_shim
 from tf_ipu_shim import capacity
 from tf_ipu_shim.cli import fit
 from tf_ipu_shim.cycle_model import Computation
-from tf_ipu_shim.cycle_model.bars import BARS
+from tf_ipu_shim.cycle_model.error_bars import BARS
 from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes, HostSizes
 from tf_ipu_shim.driver import planned_program as lowering
 from tf_ipu_shim.frontend.strategies.ipu_strategy import IPUStrategyV1

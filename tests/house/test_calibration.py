@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.calibration import models, report, rows
 from benchmarks.calibration.bars import REGIMES, bar_of, bars_by, left_out
-from tf_ipu_shim.cycle_model.bars import BARS
+from tf_ipu_shim.cycle_model.error_bars import BARS
 from tf_ipu_shim.machine.systems import SYSTEMS
 
 pytestmark = pytest.mark.without_tensorflow

@@ -16,7 +16,7 @@ from tf_ipu_shim import errors, ipu, plugin
 from tf_ipu_shim.driver import entry, program_requests, registration
 from tf_ipu_shim.messages import driver_pb2, program_pb2, trace_pb2
 from tf_ipu_shim.plugin import message_headers
-from tf_ipu_shim.runtime import devices, driver
+from tf_ipu_shim.runtime import devices, op_requests
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
@@ -68,7 +68,7 @@ def test_headers_declare_every_call_of_the_driver():
     text = message_headers.headers()["driver_messages.h"]
     pattern = r'struct \w+Call : DriverCall<(\w+), (\w+)> \{\n  static constexpr char kHandler\[\] = "(\w+)";'
     calls = {name: (request, answer) for request, answer, name in re.findall(pattern, text)}
-    handlers = driver.HANDLERS.items()
+    handlers = op_requests.HANDLERS.items()
     assert calls == {name: (one.request.DESCRIPTOR.name, one.answer.DESCRIPTOR.name) for name, one in handlers}
 
 
@@ -225,7 +225,7 @@ def test_a_request_that_makes_no_sense_is_an_error(request_bytes, said):
 
 def test_a_question_that_cannot_be_read_is_an_error():
     with pytest.raises(errors.PluginError, match="3 bytes, no SeedOrder"):
-        driver.HANDLERS["reset_seed"](b"\x08\xff\xff")
+        op_requests.HANDLERS["reset_seed"](b"\x08\xff\xff")
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_a_question_that_cannot_be_read_is_an_error():
 def test_an_answer_of_the_driver_that_makes_no_sense_is_an_error(ipus, answer, said):
     ipus(1)
     library = plugin.load()
-    library.set_handlers({**driver.HANDLERS, "attach": lambda request: answer})
+    library.set_handlers({**op_requests.HANDLERS, "attach": lambda request: answer})
     library.new_epoch()
     try:
         with tf.device(IPU), pytest.raises(tf.errors.InternalError, match=said):
             tf.add(tf.constant(1.0), 1.0)
     finally:
-        driver.install(library)
+        op_requests.install(library)
     with tf.device(IPU):
         assert tf.add(tf.constant(1.0), 1.0).numpy() == 2
 

@@ -14,7 +14,7 @@ from tf_ipu_shim import plugin
 from tf_ipu_shim.machine import systems
 from tf_ipu_shim.machine.sharing import attach
 from tf_ipu_shim.messages import driver_pb2
-from tf_ipu_shim.runtime import devices, driver
+from tf_ipu_shim.runtime import devices, op_requests
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
@@ -27,11 +27,11 @@ def asked(monkeypatch):
 
     def attached(request):
         calls.append(driver_pb2.UseQuestion.FromString(request).ordinal)
-        return driver.HANDLERS["attach"](request)
+        return op_requests.HANDLERS["attach"](request)
 
-    plugin.load().set_handlers({**driver.HANDLERS, "attach": attached})
+    plugin.load().set_handlers({**op_requests.HANDLERS, "attach": attached})
     yield calls
-    driver.install(plugin.load())
+    op_requests.install(plugin.load())
 
 
 def configured(**values):
@@ -322,6 +322,6 @@ def test_an_unusable_device_is_an_error_of_a_called_function(monkeypatch):
         def fail(*_, **__):
             raise tf.errors.InternalError(None, None, "no such device")
 
-        monkeypatch.setattr(driver.devices, "get", fail)
+        monkeypatch.setattr(op_requests.devices, "get", fail)
         with pytest.raises(tf.errors.InternalError, match="no such device"):
             tf.function(lambda x: x + 1.0, jit_compile=True)(value)

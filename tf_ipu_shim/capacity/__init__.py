@@ -1,13 +1,4 @@
-"""Estimates whether a script's programs fit on other IPU systems, and how fast they run (`tf-ipu fit`).
-
-candidates    the systems that are asked about
-estimate      a studied program on another chip: memory, cycles, their error
-names         which layer of a Keras model an op belongs to
-layers        the layers of a program: their work, their kept values, their outputs
-stages        layers of a Keras model as balanced stages of a pipeline
-remarks       the limit of a program, the contents of its fullest tile
-text          the answer as tables
-"""
+"""Estimates whether a script's programs fit on other IPU systems, and how fast they run (`tf-ipu fit`)."""
 
 from __future__ import annotations
 

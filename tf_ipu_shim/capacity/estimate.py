@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tf_ipu_shim.cycle_model import Entry, bars, timeline_of, with_library_and_code
+from tf_ipu_shim.cycle_model import Entry, error_bars, timeline_of, with_library_and_code
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.launches import DOMINATES, LAUNCH_SECONDS
 from tf_ipu_shim.machine.memory import IpuPlan, Verdict, plan_of
@@ -75,23 +75,23 @@ class Estimate(NamedTuple):
 
     @property
     def regime(self) -> str:
-        """The regime of `cycle_model.bars` that limits the program between two launches."""
-        return bars.regime_of(self.cycles_per_step, self.host_share)
+        """The regime of `cycle_model.error_bars` that limits the program between two launches."""
+        return error_bars.regime_of(self.cycles_per_step, self.host_share)
 
     @property
     def error_factor(self) -> float:
         """The real cycles are expected between these divided by the factor and times it."""
-        return bars.BARS[self.regime]
+        return error_bars.BARS[self.regime]
 
     @property
     def regime_end_to_end(self) -> str:
         """The same, launches included."""
-        return bars.LAUNCH if self.launch_share >= DOMINATES else self.regime
+        return error_bars.LAUNCH if self.launch_share >= DOMINATES else self.regime
 
     @property
     def error_factor_end_to_end(self) -> float:
         """The error factor of the rate end to end."""
-        return bars.BARS[self.regime_end_to_end]
+        return error_bars.BARS[self.regime_end_to_end]
 
 
 def estimate(program: CapturedProgram, chip: ChipSpec) -> Estimate:

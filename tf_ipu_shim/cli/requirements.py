@@ -1,4 +1,4 @@
-"""The TensorFlow that the commands need, and how to install it."""
+"""Checks that TensorFlow is installed, and names the command that installs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names the arguments of the configuration functions of `ipu.utils` by which a script sets options without effect.
+"""Maps arguments of the functions of `ipu.utils` before `IPUConfig` to the options that they set.
 
 These functions (SDK 1.2 to 2.3) came before `IPUConfig`. The log, the memory report and `tf-ipu check` name the
 argument that the script wrote, not the path of the option.

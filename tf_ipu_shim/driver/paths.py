@@ -1,4 +1,4 @@
-"""Makes the program of a job: lowered, from the cache, compiled in advance, or written as an application."""
+"""Obtains the program that a request asks for: from the cache, lowered, compiled in advance, or as a file."""
 
 from __future__ import annotations
 

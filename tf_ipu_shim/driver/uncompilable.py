@@ -20,7 +20,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.compiler.ir.program import Cluster, LoweredProgram
 from tf_ipu_shim.plugin.library import Call
-from tf_ipu_shim.runtime import driver
+from tf_ipu_shim.runtime import op_requests
 from tf_ipu_shim.runtime.errors import error_texts
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
@@ -91,7 +91,7 @@ def explain(call: int, message: str) -> str:
     return _refusal(Diagnostics(Call(plugin.load()._c, call)), origin, message)
 
 
-driver.explain_compile_error = explain
+op_requests.explain_compile_error = explain
 
 
 def _launches(program: LoweredProgram) -> Iterator[node_def_pb2.NodeDef]:

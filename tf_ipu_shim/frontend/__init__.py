@@ -1,19 +1,4 @@
-"""Builds the TensorFlow graph of a script's IPU calls. Importing it loads the plugin and registers the IPU device.
-
-sharding      scopes, marks on a script's ops, gradients on the shard of their forward op
-tracing       Python functions become functions of the plugin's programs
-control_flow  loops that stay on the device
-feeds         their infeeds from the host and outfeeds to it
-validation    checks of arguments that several calls share
-gradients, optimizers   accumulation, loss scaling, captured gradients; wrappers of optimizers
-pipelines     a model's stages, and the loops around them
-strategies    `tf.distribute`, one process or several
-keras, layers Keras models and layers
-serving, conversion     SavedModels that TensorFlow Serving runs, and graphs rewritten for IPUs
-ops           one implementation of each op
-applications  programs in files, and the engines that run them
-utilities     devices, trace events, variables
-"""
+"""Builds the TensorFlow graph of a script's IPU calls. Importing it loads the plugin and registers the IPU device."""
 
 from __future__ import annotations
 
@@ -30,14 +15,14 @@ from tf_ipu_shim.frontend.keras import import_hook
 from tf_ipu_shim.frontend.serving import loading
 from tf_ipu_shim.frontend.sharding import sharding
 from tf_ipu_shim.frontend.tracing import autograph, stock_compile
-from tf_ipu_shim.runtime import datasets_at_exit, devices, driver, forks, interrupts, session_devices
+from tf_ipu_shim.runtime import datasets_at_exit, devices, forks, interrupts, op_requests, session_devices
 from tf_ipu_shim.runtime.errors import error_display
 
 error_display.install()  # first: that the plugin cannot be built is the first error there is
 environment.check()
 library = plugin.load()
 registration.register_lowering(library, devices.get)
-driver.install(library)
+op_requests.install(library)
 engines.install()
 sharding.enable_sharded_gradient_tape()
 autograph.install()

@@ -1,4 +1,4 @@
-"""Formats numbers with ranges."""
+"""Formats lists of integers with ranges: 0, 1, 2 and 5 as `0-2, 5`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Memory reports of a script's programs: Python objects, text, JSON, charts.
-
-report      `memory_report()` and the objects it returns
-text        the report as a table of at most 100 columns
-chart       one bar for each IPU, as SVG
-run         `tf-ipu run --memory SCRIPT`
-"""
+"""Memory reports of a script's programs: Python objects, text, JSON, charts."""
 
 from __future__ import annotations
 

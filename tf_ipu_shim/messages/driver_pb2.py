@@ -1,4 +1,4 @@
-"""Requests of the plugin's ops to Python's driver, and their answers (see `runtime.driver`).
+"""Requests of the plugin's ops to Python's driver, and their answers (see `runtime.op_requests`).
 
 The plugin's C++ structs are generated from this schema when it is built (`plugin.message_headers`).
 """

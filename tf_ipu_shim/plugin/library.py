@@ -185,7 +185,7 @@ class Library:
         self._c.ipu_set_lower_function(self._lower)
 
     def set_handlers(self, handlers: Mapping[str, Callable[[bytes], bytes]]) -> None:
-        """Installs the handlers of the plugin ops' requests to Python (see `runtime.driver`)."""
+        """Installs the handlers of the plugin ops' requests to Python (see `runtime.op_requests`)."""
 
         def entry(call: int, name: bytes, request: int, size: int) -> int:
             return _answer(

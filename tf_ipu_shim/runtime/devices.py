@@ -17,7 +17,7 @@ from tf_ipu_shim.plugin.library import APPLICATION_DEVICES, MAXIMUM_DEVICES
 from tf_ipu_shim.profiling import settings
 from tf_ipu_shim.runtime import ignored_options, log, trace
 from tf_ipu_shim.runtime.device import ALWAYS, ON_DEMAND, IpuDevice
-from tf_ipu_shim.runtime.requests import create_devices
+from tf_ipu_shim.runtime.device_creation import create_devices
 
 if TYPE_CHECKING:
     from tf_ipu_shim.plugin.library import Library

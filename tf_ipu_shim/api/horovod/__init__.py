@@ -1,4 +1,4 @@
-"""`horovod`: the part that IPU scripts use, over the processes of a job.
+"""`horovod`: the functions of Horovod that IPU scripts call, over the processes of a job.
 
 It is used only if Horovod itself is not installed. Its functions are the same as in `ipu.distributed`.
 """

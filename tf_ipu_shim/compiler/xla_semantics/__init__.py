@@ -1,1 +1,1 @@
-"""Rewrites after which XLA programs have the results of TensorFlow's kernels."""
+"""Makes XLA programs compute the same results as TensorFlow's kernels."""

@@ -1,4 +1,4 @@
-"""Rewrites ops whose XLA results differ from TensorFlow's kernels for NaN, infinity or out-of-range inputs.
+"""Makes ops in XLA programs treat NaN, infinity and out-of-range inputs as TensorFlow's kernels do.
 
 They are rewritten only in programs that XLA runs; the memory plan and the counters stay the same. Maxima and minima of
 NaN are not here: XLA has an option for these (`launch_options.cc`). Checked on TensorFlow 2.15.1 and 2.21.0.

@@ -1,4 +1,4 @@
-"""Prepares users' Poplar ops: names the chip they are built for, and compiles them to custom calls in XLA programs."""
+"""Sets the chip of users' Poplar ops before planning, and adds their custom calls to XLA programs after it."""
 
 from __future__ import annotations
 

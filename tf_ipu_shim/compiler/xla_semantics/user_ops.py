@@ -1,4 +1,4 @@
-"""Describes users' Poplar ops to the library that builds them, and replaces them by custom calls in XLA programs."""
+"""Encodes calls of users' Poplar ops for the library that builds them, and replaces the ops by custom calls."""
 
 from __future__ import annotations
 

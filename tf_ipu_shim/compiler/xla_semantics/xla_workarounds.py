@@ -1,4 +1,4 @@
-"""Rewrites ops that XLA compiles to different results than TensorFlow's kernels.
+"""Replaces ops that XLA miscompiles by functions of ops that it compiles correctly.
 
 XLA does so silently, or ends the process. `make soak` found these ops by running all of them on IPUs and on the CPU.
 Checked on TensorFlow 2.15.1 and 2.21.0.

@@ -12,7 +12,7 @@ from tf_ipu_shim import plugin
 from tf_ipu_shim.driver import applications
 from tf_ipu_shim.frontend.applications.engine import Engine
 from tf_ipu_shim.messages import driver_pb2
-from tf_ipu_shim.runtime import application_file, driver
+from tf_ipu_shim.runtime import application_file, op_requests
 
 _lock = threading.Lock()
 _engines: dict[str, Engine] = {}
@@ -20,7 +20,7 @@ _engines: dict[str, Engine] = {}
 
 def install() -> None:
     """Makes the plugin's `ApplicationRuntime` op start engines here."""
-    driver.start_application = start
+    op_requests.start_application = start
 
 
 def start(request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.op_util`: helpers shared by several Graphcore modules, which some scripts import."""
+"""`tensorflow.python.ipu.ops.op_util`: accumulators, activation names and three-state flags of other modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Implements `pipelining_ops.pipeline`."""
+"""Implements `pipelining_ops.pipeline`: one model over several IPUs, stage by stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the ops of a graph in the order in which the script has made them, or in another that it leaves open."""
+"""Orders a graph's ops as the script made them, or in another order that their dependencies allow."""
 
 from __future__ import annotations
 

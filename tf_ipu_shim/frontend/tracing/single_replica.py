@@ -1,4 +1,4 @@
-"""Refuses plain ops whose operands each replica of a device would compute for itself, when they run on several."""
+"""Refuses uncompiled ops on several replicas if an operand, such as a random number, differs between these."""
 
 from __future__ import annotations
 

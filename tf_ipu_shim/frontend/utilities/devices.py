@@ -105,9 +105,9 @@ def use_synthetic_data_for(synthetic_data_category: int) -> bool:
         >>> use_synthetic_data_for(1)
         False
     """
-    from tf_ipu_shim.runtime import driver
+    from tf_ipu_shim.runtime import op_requests
 
-    return driver.is_synthetic(int(synthetic_data_category))
+    return op_requests.is_synthetic(int(synthetic_data_category))
 
 
 def _device_ordinal(device: str) -> int:

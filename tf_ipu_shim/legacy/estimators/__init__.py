@@ -1,17 +1,5 @@
 """`tf.estimator` on IPUs: one program loop runs the steps of a session run.
 
-run_config    an estimator's IPU settings
-specs         the checked result of a model function
-feeds         one queue each way, started and freed with the session
-loops         a model function as the body of a loop on the IPU
-graphs        the ops of such a body, seen from the graph around it
-metrics       metrics of an evaluation, on the IPU or the host, in TensorFlow's form
-step_hooks    hooks that count the steps of loops
-workers       training by several workers: input, loss, checkpoints
-base          the parts that both estimators share
-estimator     `IPUEstimator`
-pipelines     `IPUPipelineEstimator`
-
 Needs `tf.estimator`, which TensorFlow has up to 2.15.
 """
 

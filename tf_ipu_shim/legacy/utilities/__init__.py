@@ -1,1 +1,1 @@
-"""Utilities of older SDKs."""
+"""Utilities of older SDKs: text summaries of events, graph transforms, reports as TensorFlow summaries."""

@@ -1,19 +1,4 @@
-"""Computes how much memory a program needs on each IPU before it runs. Never imports TensorFlow.
-
-description     a program as values, and the steps that make and use them
-liveness        live memory at each step: always-live, and the largest not-always-live step
-schedule        an order of the steps that keeps little alive
-tiles           spreading over the tiles of a chip
-kept            a plan as text, for a cache
-code            code and stacks of a tile, from counts of compute sets, exchanges and vertex types
-verdict         fits, close or does not fit
-curve           live tensors at every step, and their lifetimes
-dot             the schedule as a graph in the DOT language
-plan            `MemoryPlan`: the figures of a program, IPU by IPU
-byte_text       numbers of bytes: in units, or all digits
-savings         savings of an action if it does not fit
-out_of_memory   whether it fits, and the text of the error if it does not
-"""
+"""Computes how much memory a program needs on each IPU before it runs. Never imports TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.distributed`: jobs of several processes.
+"""`tensorflow.python.ipu.distributed`: collectives and strategies for jobs of several processes.
 
 Graphcore's package is Horovod's interface for TensorFlow 1, and has three functions for TensorFlow 2; here it is both.
 """

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.custom_ops`: the user's ops."""
+"""`tensorflow.python.ipu.ops.custom_ops`: ops that users write in C++, as expressions, or as host functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.test_utils.session_utils`: sessions for tests."""
+"""`tensorflow.python.ipu.test_utils.session_utils`: creates sessions for tests."""
 
 from __future__ import annotations
 

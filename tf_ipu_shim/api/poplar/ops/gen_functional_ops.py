@@ -1,4 +1,4 @@
-"""`gen_functional_ops`: the op on tensors; ops on functions are not supported."""
+"""`gen_functional_ops`: recomputation checkpoints as an op; its ops that call functions are not supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of groups of channels."""
+"""Splits a tensor's channels into groups, for group normalization, and merges them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recurrent layers that `gen_popnn_ops` has an op and a backward op of, as a table, and how each is computed."""
+"""Table of the recurrent layers of `gen_popnn_ops`: operands, states and the function that computes each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Filters of TensorFlow's log.
+// Suppresses lines in TensorFlow's log on which no user can act.
 #pragma once
 
 namespace tf_ipu_shim {

@@ -1,7 +1,7 @@
 // Collectives between replicas. A traced function holds `IpuCrossReplicaSum` and `IpuReplicaGather`; the compiler
 // replaces each by one `IpuCollective` per replica. The replicas of a run rendezvous there (see
 // `replicas/rendezvous.h`). The last to arrive gets the values of other instances of the job through Python
-// (`gather_instances` of `runtime/driver.py`).
+// (`gather_instances` of `runtime/op_requests.py`).
 #include <algorithm>
 #include <cstring>
 #include <map>

@@ -1,5 +1,5 @@
-// TensorFlow 2.20 lacks one function that its headers declare: abseil's log of an int. The compiler that built it
-// mangles that function's name differently from g++.
+// Defines abseil's log of an int, which TensorFlow 2.20 declares in its headers and does not export. The compiler that
+// built it mangles that function's name differently from g++.
 #include "absl/base/config.h"
 
 #if ABSL_LTS_RELEASE_VERSION == 20250127

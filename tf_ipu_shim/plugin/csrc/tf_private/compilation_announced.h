@@ -1,4 +1,4 @@
-// Whether XLA's first compilation has been announced in this process.
+// Declares the flag by which TensorFlow announces XLA's first compilation of a process once.
 #pragma once
 
 #include "absl/base/call_once.h"

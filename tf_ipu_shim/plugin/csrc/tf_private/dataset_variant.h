@@ -1,4 +1,4 @@
-// The type of variants that hold datasets.
+// Declares the type of variant tensors that hold datasets.
 #pragma once
 
 #include "tensorflow/core/framework/tensor.h"

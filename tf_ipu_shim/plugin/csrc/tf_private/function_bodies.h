@@ -1,4 +1,4 @@
-// The arguments of a function that XLA must know at compile time.
+// Declares the function that finds which arguments XLA must know when it compiles.
 #pragma once
 
 #include <vector>

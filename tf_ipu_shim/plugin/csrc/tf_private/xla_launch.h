@@ -1,4 +1,4 @@
-// The kernel that TensorFlow makes for jit-compiled calls on the CPU: the base class of `XlaLaunch`'s.
+// Declares the kernel that TensorFlow makes for jit-compiled calls on the CPU: the base class of `XlaLaunch`'s.
 #pragma once
 
 #include <cstddef>

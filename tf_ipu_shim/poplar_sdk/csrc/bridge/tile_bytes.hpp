@@ -1,4 +1,4 @@
-// Bytes and other figures of each tile.
+// Figures by tile, such as bytes, written as JSON with runs of equal tiles joined.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_TILE_BYTES_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_TILE_BYTES_HPP_
 

@@ -1,4 +1,4 @@
-// Groups of replicas, and their data as a tensor of each replica.
+// Gathers and selects tensors across a group of replicas, by copies between replicas.
 #include "gcl/exchange.hpp"
 
 #include <cstring>

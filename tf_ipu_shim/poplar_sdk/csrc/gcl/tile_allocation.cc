@@ -1,4 +1,4 @@
-// Tiles for communication and for compute: those of each part follow each other.
+// Chooses tiles for communication and for compute, each a range of consecutive tiles.
 #include <gcl/TileAllocation.hpp>
 #include <numeric>
 

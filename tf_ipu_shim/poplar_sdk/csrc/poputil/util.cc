@@ -1,4 +1,4 @@
-// Helper functions for tensors and values.
+// Copies, splits and reshapes tensors, and checks casts of values.
 #include <cmath>
 #include <numeric>
 #include <poputil/Util.hpp>

@@ -1,4 +1,4 @@
-// Numbers of a tile that have a meaning on the CPU. Code for the CPU that uses another name does not compile.
+// The constants of a tile that have a meaning on the CPU. Code for the CPU that uses another name does not compile.
 #ifndef POPLAR_GC_TILE_DEFINES_H
 #define POPLAR_GC_TILE_DEFINES_H
 

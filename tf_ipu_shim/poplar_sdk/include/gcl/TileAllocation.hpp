@@ -1,4 +1,4 @@
-// Tiles for communication and for compute.
+// Chooses tiles for communication and for compute.
 #ifndef gcl_TileAllocation_hpp
 #define gcl_TileAllocation_hpp
 

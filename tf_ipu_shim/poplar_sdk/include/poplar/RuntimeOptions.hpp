@@ -1,4 +1,4 @@
-// Programs include this file for options of the run, which are Engine's.
+// Included by programs for the options of a run: engines take these as OptionFlags.
 #ifndef poplar_RuntimeOptions_hpp
 #define poplar_RuntimeOptions_hpp
 

@@ -1,4 +1,4 @@
-// Codelets include this file for the numbers, addresses and registers of a tile.
+// Included by codelets for the numbers, addresses and registers of a tile.
 #ifndef POPLAR_TILE_CONSTANTS_HPP
 #define POPLAR_TILE_CONSTANTS_HPP
 

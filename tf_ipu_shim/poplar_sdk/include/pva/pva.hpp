@@ -1,4 +1,4 @@
-// Programs include this file for the reader of profiles. It has no function here: code that calls one does not compile.
+// Included by programs for the reader of profiles. It has no function here: code that calls one does not compile.
 #ifndef pva_pva_hpp
 #define pva_pva_hpp
 

@@ -1,4 +1,4 @@
-"""An embedding as a Keras layer."""
+"""Embedding lookup on the IPU as a Keras layer."""
 
 from __future__ import annotations
 

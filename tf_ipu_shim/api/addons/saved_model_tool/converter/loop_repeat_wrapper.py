@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.loop_repeat_wrapper`: runs the model in a loop."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.loop_repeat_wrapper`: loops over batches on the IPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The threads that run tiles: one pool for the process.
+// Runs tiles in parallel on one pool of threads for the process.
 #include "poplar/engine/float_checks.hpp"
 
 #include <poplar/detail/kernel.hpp>

@@ -1,4 +1,4 @@
-// Codelets: loading of .gp files, and their compilation by popc.
+// Loads codelets: compiles sources by popc, and registers the vertices of .gp files.
 #include "poplar/graph/state.hpp"
 
 #include <poplar/detail/vertex_table.hpp>

@@ -1,4 +1,4 @@
-// Graphs: variables, constants and virtual graphs.
+// Builds graphs: variables, constants, virtual and replicated graphs, functions.
 #include "poplar/graph/state.hpp"
 
 #include <poplar/Device.hpp>

@@ -1,4 +1,4 @@
-// Streams, remote buffers and tensors that the host reads and writes.
+// Adds the streams, remote buffers and tensors of a graph that the host reads and writes.
 #include "poplar/graph/state.hpp"
 #include "poplar/target/option_tables.hpp"
 

@@ -1,4 +1,4 @@
-// Vertices: their fields' connections and values.
+// Adds vertices to graphs, connects their fields to tensors and sets their values.
 #include "poplar/graph/state.hpp"
 
 #include <poplar/detail/vertex_table.hpp>

@@ -1,4 +1,4 @@
-// Options, debug information and their JSON.
+// Reads, prints and writes option flags and debug information as text and JSON.
 #include <poplar/DebugContext.hpp>
 #include <poplar/OptionFlags.hpp>
 #include <poplar/ProfileValue.hpp>

@@ -1,4 +1,4 @@
-// Targets, devices and the modelled IPU.
+// Creates targets and devices: those of the simulated system, the CPU's and the IPU Model's.
 #include "poplar/target/option_tables.hpp"
 
 #include <poplar/Device.hpp>

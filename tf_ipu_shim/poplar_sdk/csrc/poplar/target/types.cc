@@ -1,4 +1,4 @@
-// Element types and conversions of host data.
+// Element types: names, sizes, and conversions of the host's data.
 #include <poplar/OptionFlags.hpp>
 #include <poplar/TargetType.hpp>
 #include <poplar/TypeConversion.hpp>

@@ -1,4 +1,4 @@
-// The needs of a program on an IPU, as data: bytes by tile, compute sets, cycles and exchanged bytes.
+// The cost of a program on an IPU: bytes by tile, compute sets, cycles and exchanged bytes.
 #ifndef poplar_detail_account_hpp
 #define poplar_detail_account_hpp
 

@@ -1,4 +1,4 @@
-// Steps of library functions in a compute set of the caller.
+// Adds the steps of a library function to a compute set of its caller.
 #ifndef poplar_detail_compute_sets_hpp
 #define poplar_detail_compute_sets_hpp
 

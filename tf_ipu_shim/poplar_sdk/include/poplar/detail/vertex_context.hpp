@@ -1,4 +1,4 @@
-// Where a vertex runs, as its codelet sees it.
+// The tile, worker and random state of a running vertex, which its codelet reads.
 #ifndef POPLAR_DETAIL_VERTEX_CONTEXT_HPP
 #define POPLAR_DETAIL_VERTEX_CONTEXT_HPP
 

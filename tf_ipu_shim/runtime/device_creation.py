@@ -1,4 +1,4 @@
-"""Creates the TensorFlow devices that a configuration asks for."""
+"""Creates the TensorFlow IPU devices that a configuration asks for."""
 
 from __future__ import annotations
 
