@@ -260,6 +260,8 @@ def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
         ("SqrtGrad", "largest", "xla", "result 0", False),
         ("SqrtGrad", "NaN", "xla", "result 0", True),
         ("Abs", "values", "xla", "result 0", True),
+        ("MaxPoolGrad", "", "xla", "result 0", True),
+        ("MaxPoolGrad", "NaN in input 0", "xla", "result 0", False),
     ],
 )
 def test_known_differences_are_told_and_do_not_fail(op, what, mode, detail, fails):

@@ -19,10 +19,6 @@ _NO_BATCH = (
     "the mean of an empty batch is zero in oneDNN and NaN in XLA; TensorFlow's kernel does not write it. Eagerly "
     "the CPU uses oneDNN"
 )
-_TIES = (
-    "inputs that do not come from a pooling: the CPU looks for the given output, XLA for the largest element. Ties, "
-    "NaN, windows over the batch, and shapes that XLA does not check"
-)
 _THRESHOLD = (
     "a threshold whose dtype is not that of the values. TensorFlow's kernel reads it as theirs: a float16 with the "
     "bytes after it in memory"
@@ -45,8 +41,6 @@ DIFFERENCES: dict[str, tuple[frozenset[str], str]] = {
     **{op: (frozenset({"eager", "kernels"}), _ONEDNN) for op in ("Conv3DBackpropFilterV2", "MaxPool")},
     **{op: (frozenset({"eager"}), _ONEDNN)
        for op in ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")},
-    **{op: (frozenset({"xla", "kernels"}), _TIES)
-       for op in ("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad")},
     **{op: (frozenset({"kernels"}), _RANDOM) for op in ("RandomUniformInt", "StatelessRandomUniformIntV2")},
     "OnesLike": (frozenset({"xla", "kernels"}), _NOT_ONE),
     "XlaSelfAdjointEig": (frozenset({"eager", "xla", "kernels"}), _UNINITIALISED),
@@ -123,7 +117,16 @@ _NEXT_COLUMN = Edge(
     "strides that end in the last column: oneDNN of 2.21 multiplies a column of zeros beyond the last window",
     "Conv2DBackpropInput(",
 )
-_NO_POOLING = Edge(_PROGRAMS, ("",), _TIES)
+_NO_POOLING = Edge(
+    _PROGRAMS,
+    ("",),
+    "outputs that the inputs do not give, and ties: the CPU looks for the given output, XLA for the largest element",
+)
+_POOLED_NAN = Edge(
+    _PROGRAMS,
+    ("NaN", "not finite"),
+    "gradients of windows with NaN: it equals no output that the CPU looks for",
+)
 _WINDOWS = Edge(
     ("xla",),
     _NOT_FINITE,
@@ -153,7 +156,8 @@ EDGES: dict[str, list[Edge]] = {
     "SqrtGrad": [_PLACES],
     **dict.fromkeys((f"ResourceApply{kind}" for kind in ("AdaMax", "Adadelta", "AddSign", "KerasMomentum",
                                                          "PowerSign")), [_RATES]),
-    **dict.fromkeys(("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPool3DGrad"), [_NO_POOLING]),
+    "MaxPoolGrad": [_POOLED_NAN],
+    "MaxPoolGradGrad": [_NO_POOLING],
     "MaxPool": [_WINDOWS],
     "Softmax": [_MODEL_SOFTMAX],
     "SoftmaxCrossEntropyWithLogits": [_CANCELLED] if _IS_NEW else [],

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
@@ -118,6 +120,11 @@ RANDOM = ("Random", "Multinomial", "ParameterizedTruncatedNormal", "TruncatedNor
           "XlaRngBitGenerator")  # fmt: skip
 
 _IMAGE = (1, 4, 4, 3)
+# An image and a volume of different numbers, and the largest of each window.
+_DISTINCT = np.random.default_rng(0).permutation(48).reshape(1, 4, 4, 3) / 64
+_LARGEST = _DISTINCT.reshape(1, 2, 2, 2, 2, 3).max((2, 4))
+_SOLID = np.random.default_rng(0).permutation(128).reshape(1, 4, 4, 4, 2) / 128
+_SOLID_LARGEST = _SOLID.reshape(1, 2, 2, 2, 2, 2, 2, 2).max((2, 4, 6))
 _VOLUME = (1, 4, 4, 4, 2)
 _CONV3D = {"strides": [1, 1, 1, 1, 1], "padding": "SAME"}
 _POOL3D = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 1, 1, 1, 1], "padding": "SAME"}
@@ -142,11 +149,11 @@ RECIPES: dict[str, list[Recipe]] = {
     "MaxPool": [Recipe([_IMAGE], _POOL)],
     "AvgPool": [Recipe([_IMAGE], _POOL)],
     "AvgPoolGrad": [Recipe([[1, 4, 4, 3], (1, 2, 2, 3)], _POOL)],
-    "MaxPoolGrad": [Recipe([_IMAGE, (1, 2, 2, 3), (1, 2, 2, 3)], _POOL)],
-    "MaxPoolGradGrad": [Recipe([_IMAGE, (1, 2, 2, 3), _IMAGE], _POOL)],
+    "MaxPoolGrad": [Recipe([_DISTINCT, _LARGEST, (1, 2, 2, 3)], _POOL)],
+    "MaxPoolGradGrad": [Recipe([_DISTINCT, _LARGEST, _IMAGE], _POOL)],
     "MaxPoolV2": [Recipe([_IMAGE, [1, 2, 2, 1], [1, 2, 2, 1]], {"padding": "SAME"})],
     "MaxPoolGradV2": [
-        Recipe([_IMAGE, (1, 2, 2, 3), (1, 2, 2, 3), [1, 2, 2, 1], [1, 2, 2, 1]], {"padding": "SAME"})
+        Recipe([_DISTINCT, _LARGEST, (1, 2, 2, 3), [1, 2, 2, 1], [1, 2, 2, 1]], {"padding": "SAME"})
     ],
     "MaxPoolWithArgmax": [Recipe([_IMAGE], _POOL)],
     **{f"Quantized{kind}Pool": [Recipe([_IMAGE, -1.0, 1.0], _POOL)] for kind in ("Avg", "Max")},
@@ -159,7 +166,9 @@ RECIPES: dict[str, list[Recipe]] = {
     "MaxPool3D": [Recipe([_VOLUME], _POOL3D)],
     "AvgPool3D": [Recipe([_VOLUME], _POOL3D)],
     "AvgPool3DGrad": [Recipe([[1, 4, 4, 4, 2], _VOLUME], _POOL3D)],
-    "MaxPool3DGrad": [Recipe([_VOLUME, _VOLUME, _VOLUME], _POOL3D)],
+    "MaxPool3DGrad": [
+        Recipe([_SOLID, _SOLID_LARGEST, (1, 2, 2, 2, 2)], {**_POOL3D, "strides": [1, 2, 2, 2, 1]})
+    ],
     "FusedBatchNorm": [Recipe([_IMAGE, (3,), (3,), (0,), (0,)]), Recipe([_IMAGE, *_NORM], {"is_training": False})],
     "FusedBatchNormV2": [Recipe([_IMAGE, (3,), (3,), (0,), (0,)]), Recipe([_IMAGE, *_NORM], {"is_training": False})],
     "FusedBatchNormV3": [Recipe([_IMAGE, (3,), (3,), (0,), (0,)]), Recipe([_IMAGE, *_NORM], {"is_training": False})],
