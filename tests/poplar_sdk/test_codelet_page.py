@@ -25,16 +25,19 @@ def example(python):
     return python.directory
 
 
+def in_shell(directory, script):
+    """Runs commands in a shell with Poplar's search paths, as the page does."""
+    words = ["bash", "-c", f'eval "$("$1" -m tf_ipu_shim.cli poplar --shell)" && {script}', "bash", sys.executable]
+    return subprocess.run(words, cwd=directory, capture_output=True, text=True)
+
+
 def test_example_of_the_page_runs(python, example):
     """A script builds it; a checked codelet then names the field, as the page shows."""
     printed = python.succeeds("-m", "tf_ipu_shim.cli", "run", example / "train.py", timeout=1500)
     assert printed == re.search(r"\$ \./main\n(.*?)```", PAGE, re.S)[1]
     np.testing.assert_array_equal(np.array(printed.split(), float), SUMS)
+    assert in_shell(example, "make -B").stdout == re.search(r"\$ make\n(.*?)\$ \./main", PAGE, re.S)[1]
     (example / "codelet.cpp").write_text(CPP[0].replace("i < in.size()", "i <= in.size()"))
-    variables = '"$1" -m tf_ipu_shim.cli poplar --shell'
-    script = f'eval "$({variables})" && popc --checked codelet.cpp -o codelet.gp && ./main'
-    process = subprocess.run(
-        ["bash", "-c", script, "bash", sys.executable], cwd=example, capture_output=True, text=True
-    )
+    process = in_shell(example, "popc --checked codelet.cpp -o codelet.gp && ./main")
     shown = re.search(r"what\(\):(.*?)```", PAGE, re.S)[1].split()
     assert process.returncode != 0 and process.stderr.split("what():")[1].split()[: len(shown)] == shown

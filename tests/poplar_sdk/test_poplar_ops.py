@@ -366,6 +366,12 @@ def test_errors(user_op, case, way):
     assert way == "program" or len(str(raised.value)) < 600
 
 
+def test_a_vertex_that_fails_names_the_op_and_its_line(user_op, mode):
+    made_at = r"the vertex refuses\. Op \S+ \(IpuUserOp\), made at \S+/test_poplar_ops\.py:\d+"
+    with pytest.raises(tf.errors.InternalError, match=made_at):
+        compiled(lambda a: user_op("VertexThrows", [a, a], [[3]]), A)
+
+
 def test_a_gradient_that_the_library_has_not(user_op):
     a = tf.constant(A)
     with tf.GradientTape() as tape:

@@ -76,6 +76,7 @@ class Bridge:
         text = ctypes.POINTER(ctypes.c_void_p)
         self._c.tf_ipu_poplar_metadata.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text, text]
         self._c.tf_ipu_poplar_build.argtypes = [ctypes.c_char_p, ctypes.c_size_t, text, text]
+        self._c.tf_ipu_poplar_locate.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, text]
         self._c.tf_ipu_poplar_describe.argtypes = [ctypes.c_void_p, text, text]
         self._c.tf_ipu_poplar_release.argtypes = [ctypes.c_void_p]
         self._c.tf_ipu_poplar_release.restype = None
@@ -105,6 +106,11 @@ class Bridge:
             _runs(fields["temporary"]),
             tuple(UserOpStep(*step) for step in fields["steps"]),
         )
+
+    def locate(self, call: bytes, op: str) -> None:
+        """Tells a built op its name and line in the script, for messages of its runs."""
+        error = ctypes.c_void_p()
+        self._check(self._c.tf_ipu_poplar_locate(call, len(call), op.encode(), error), error)
 
     def count(self) -> int:
         """Returns how many built ops are kept."""

@@ -27,6 +27,9 @@ struct LibraryHalf {
 // Any step is a sequence.
 Sequence twice(const Program& program) { return Repeat(2, program); }
 
+// A step without parts has a name as text.
+Sequence named(const std::string& name) { return Sequence({}, name + "/empty"); }
+
 class Info : public DebugInfo {
  public:
   Info() : DebugInfo("op", "test") {
@@ -53,7 +56,7 @@ void repeatedCopies() {
   const Tensor x = p.variable(FLOAT, 3);
   const DataStream in = p.graph.addHostToDeviceFIFO("in", FLOAT, 3), out = p.graph.addDeviceToHostFIFO("out", FLOAT, 3);
   std::vector<float> data = {1, 2, 3, 4, 5, 6}, result(6);
-  Engine engine(p.graph, twice(Sequence(Copy(in, x), Copy(x, out))));
+  Engine engine(p.graph, twice(Sequence(named("parts"), Copy(in, x), Copy(x, out))));
   const Engine::TimerTimePoint start = engine.getTimeStamp();
   engine.connectStream<float>("in", data);
   engine.connectStream("out", ArrayRef(result));

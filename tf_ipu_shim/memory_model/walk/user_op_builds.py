@@ -38,10 +38,11 @@ def build(program: LoweredProgram, describe: Callable[[str, Any], str]) -> None:
     """Builds each user's Poplar op of a program, in order: an op can use the codelets that earlier ones have added."""
     scopes = {**program.traced, **{cluster.function: cluster.scope for cluster in program.clusters}}
     for name, node in _user_ops_of(program):
+        call, described = user_ops.call_of(node), describe(scopes.get(name, name), node)
         try:
-            bridge.describe(user_ops.call_of(node))
+            bridge.describe(call)
+            bridge.load().locate(call, described)
         except errors.OpError as error:
-            described = describe(scopes.get(name, name), node)
             raise type(error)(None, None, f"{error.message.rstrip('.')}. Op {described}.") from None
 
 

@@ -115,6 +115,10 @@ int tf_ipu_poplar_build(const char* call, std::size_t size, void** op, char** er
   return guarded(error, [&] { *op = new Handle(BuiltOps::get().find(std::string(call, size))); });
 }
 
+int tf_ipu_poplar_locate(const char* call, std::size_t size, const char* op, char** error) {
+  return guarded(error, [&] { BuiltOps::get().find(std::string(call, size))->locate(op); });
+}
+
 void tf_ipu_poplar_release(void* op) { delete static_cast<Handle*>(op); }
 
 void tf_ipu_poplar_forget(const char* call, std::size_t size) {

@@ -18,6 +18,9 @@ TF_IPU_POPLAR_EXPORT int tf_ipu_poplar_build(const char* call, std::size_t size,
 
 TF_IPU_POPLAR_EXPORT void tf_ipu_poplar_release(void* op);
 
+// Tells a built op its name and line in the script, for messages of its runs.
+TF_IPU_POPLAR_EXPORT int tf_ipu_poplar_locate(const char* call, std::size_t size, const char* op, char** error);
+
 // Forgets the op of a call, or all ops that were built for a target.
 TF_IPU_POPLAR_EXPORT void tf_ipu_poplar_forget(const char* call, std::size_t size);
 TF_IPU_POPLAR_EXPORT void tf_ipu_poplar_forget_target(const char* target);

@@ -1,8 +1,6 @@
 // Builds a user's op by its library's functions, and runs it.
 #include "built_op.hpp"
 
-#include "failure.hpp"
-
 #include "poplar/engine/runner.hpp"
 #include "poplar/graph/state.hpp"
 
@@ -129,10 +127,26 @@ std::unique_ptr<poplar::Engine> BuiltOp::takeEngine() {
   return engine;
 }
 
+void BuiltOp::locate(const std::string& op) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  located_ = op;
+}
+
+Failure BuiltOp::inScript(const Failure& failure) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (located_.empty()) return failure;
+  const std::string message = failure.what();
+  return Failure(failure.code, message + (message.back() == '.' ? "" : ".") + " Op " + located_ + ".");
+}
+
 void BuiltOp::run(const void* const* inputs, void* const* outputs) {
   const std::string what = call_.name + " (" + call_.function() + " of " + call_.library_path + ")";
   auto engine = takeEngine();
-  callUser(what, [&] { runIn(*engine, inputs, outputs); });
+  try {
+    callUser(what, [&] { runIn(*engine, inputs, outputs); });
+  } catch (const Failure& failure) {
+    throw inScript(failure);
+  }
   std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(std::move(engine));
 }

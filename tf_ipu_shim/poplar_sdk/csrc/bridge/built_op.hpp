@@ -2,6 +2,7 @@
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_BUILT_OP_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_BUILT_OP_HPP_
 
+#include "failure.hpp"
 #include "op_call.hpp"
 #include "user_library.hpp"
 
@@ -29,6 +30,8 @@ class BuiltOp {
   const std::vector<poplar::Tensor>& outputs() const { return outputs_; }  // invalid ones are zeros
   const std::vector<bool>& allocated() const { return allocated_; }
 
+  // Says which op of the script this is, as messages name it.
+  void locate(const std::string& op);
   void run(const void* const* inputs, void* const* outputs);
 
  private:
@@ -37,6 +40,7 @@ class BuiltOp {
   void runIn(poplar::Engine& engine, const void* const* inputs, void* const* outputs) const;
   void addInputs(const UserLibrary& library);
   void checkOutputs(const std::string& what) const;
+  Failure inScript(const Failure& failure);
 
   OpCall call_;
   poplar::Graph graph_;
@@ -45,6 +49,7 @@ class BuiltOp {
   poplar::program::Program program_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<poplar::Engine>> idle_;
+  std::string located_;
 };
 
 }  // namespace tf_ipu_shim

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -72,7 +73,7 @@ class Sequence : public Program {
   Sequence& operator=(Sequence&&) = default;
   Sequence(std::initializer_list<Program> programs, const DebugContext& context = {});
   // Implicit, so that a function whose result is a sequence may return any step.
-  template <class... Rest>
+  template <class... Rest, class = std::enable_if_t<(std::is_base_of_v<Program, Rest> && ...)>>
   Sequence(const Program& first, const Rest&... rest) : Sequence(std::initializer_list<Program>{first, rest...}) {}
   void add(const Program& program);
   void add_front(const Program& program);
