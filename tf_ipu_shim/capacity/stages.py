@@ -10,7 +10,8 @@ from typing import NamedTuple
 from tf_ipu_shim.capacity.fifos import StageFifos
 from tf_ipu_shim.capacity.layers import Layer, Passed, layers_of
 from tf_ipu_shim.cycle_model import timeline_of
-from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
+from tf_ipu_shim.cycle_model.exchanges import exchange_cycles, join
+from tf_ipu_shim.cycle_model.sizes import Move
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.byte_text import format_bytes
@@ -42,9 +43,8 @@ class Split(NamedTuple):
 class StageTransfers:
     """Bytes that stages exchange in a run.
 
-    During the search for stages, all inputs or outputs of a stage are one exchange with the stage next to it. In these
-    stages, outputs to several stages are sent at once, and inputs from several stages arrive as one exchange each. Each
-    op that uses a tensor returns a gradient, and the stage that made the tensor adds these up.
+    All stages send and receive at once. During the search for stages, the exchange is the stage's largest one, with the
+    stage next to it. Each op that uses a tensor returns a gradient, and the stage that made the tensor adds these up.
 
     Args:
         layers: the layers that are put into stages.
@@ -85,25 +85,24 @@ class StageTransfers:
     def cycles(self, first: int, end: int, stages: int) -> float:
         """Returns the communication cycles of layers as one of a number of stages."""
         tables = (self._comes, self._goes, self._comes_back, self._goes_back)
-        sizes = [table[first][end] for table in tables[: 4 if self._trains else 2]]
-        return sum(self._phase([(size, 0, 1)], stages) for size in sizes if size)
+        largest = max(table[first][end] for table in tables[: 4 if self._trains else 2])
+        return self._times * sum(exchange_cycles([Move(largest, 0, 1)] if largest else [], self._chip, stages))
 
     def cycles_of_stages(self, bounds: Sequence[tuple[int, int]]) -> list[float]:
         """Returns the communication cycles of each stage."""
         sizes, backs = self._bytes_between(bounds)
-        shard_positions = shard_order(links.round_up_to_ladders(max(len(bounds), 2)), pipelined=True)
-        stage_cycles = [0.0] * len(bounds)
+        positions = shard_order(links.round_up_to_ladders(max(len(bounds), 2)), pipelined=True)
+        exchanges = []
         for own_stage in range(len(bounds)):
             forward = [(size, to) for (at, to), size in sizes.items() if at == own_stage]
             back = [(size, at) for (at, to), size in backs.items() if to == own_stage]
-            for phase in filter(None, (forward, back)):
-                cycles = self._phase(
-                    [(size, shard_positions[own_stage], shard_positions[other_stage]) for size, other_stage in phase],
-                    len(bounds),
-                )
-                for stage in (own_stage, *(other_stage for _, other_stage in phase)):
-                    stage_cycles[stage] += cycles
-        return stage_cycles
+            exchanges += [
+                [Move(size, positions[own_stage], positions[other_stage]) for size, other_stage in phase]
+                for phase in (forward, back)
+                if phase
+            ]
+        by_ipu = join(exchanges, 1, self._chip, len(bounds)).by_ipu
+        return [self._times * by_ipu.get(positions[stage], 0) for stage in range(len(bounds))]
 
     def _bytes_between(self, bounds: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], int], ...]:
         """Returns the bytes, forward and backward, by sending and receiving stage."""
@@ -118,11 +117,6 @@ class StageTransfers:
                 if other_stage != own_stage and self._trains:
                     backs[own_stage, other_stage] += ops * output.bytes
         return sizes, backs
-
-    def _phase(self, moves: Sequence[tuple[int, int, int]], stages: int) -> float:
-        ipus = links.round_up_to_ladders(max(stages, 2))
-        sync = links.sync_cycles(self._chip, ipus) + SYNC_CYCLES
-        return self._times * (sync + self._chip.cycles(links.phase_seconds(moves, ipus)))
 
 
 @dataclasses.dataclass(frozen=True)

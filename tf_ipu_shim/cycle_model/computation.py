@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model.planning import REARRANGED, MatmulOptions, OperandLayouts
-from tf_ipu_shim.cycle_model.sizes import SIZES_OF_KIND, Sizes
+from tf_ipu_shim.cycle_model.sizes import SIZES_OF_KIND, ExchangeSizes, Move, Sizes
 
 KINDS = tuple(SIZES_OF_KIND)
 """The kinds of a step, see `Computation`."""
@@ -63,3 +63,9 @@ class SyncPoint(NamedTuple):
     computation: Computation | None = None
     counted: bool = True
     condition: int = -1
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The copies of an exchange; none for all else."""
+        sizes = None if self.computation is None else self.computation.sizes
+        return sizes.moves if isinstance(sizes, ExchangeSizes) else ()

@@ -14,16 +14,18 @@ from tf_ipu_shim.cycle_model import io_overlap, rings
 from tf_ipu_shim.cycle_model.collectives import CollectiveBatcher
 from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
+from tf_ipu_shim.cycle_model.exchanges import NO_EXCHANGE, SlotExchange, exchange_cycles, join
 from tf_ipu_shim.cycle_model.io_overlap import OverlappedTransfers
-from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
 from tf_ipu_shim.cycle_model.phase import Phase
 from tf_ipu_shim.cycle_model.phases import phases_of
-from tf_ipu_shim.cycle_model.sizes import CollectiveSizes, ExchangeSizes
+from tf_ipu_shim.cycle_model.sizes import CollectiveSizes
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
 
+OVERLAPPING = ("Grouped", "Interleaved")
+"""The schedules by which IPUs work on several mini-batches at once."""
 COMMON_HOST_SYNC_SECONDS = 2.5e-6
 """Time for which the replicas of a program wait for each other at a copy with the host.
 
@@ -80,6 +82,7 @@ class _Clock:
         self._is_alone = len(blocks) == 1
         self._num_ipus = max(num_ipus, 1)
         self._replicas = replicas
+        self._shares: dict[int, float] = {}  # of exchanges that move with others, by the key of their sync point
 
     def run(
         self, blocks: Mapping[int, Block], start: int, transfers: OverlappedTransfers | None = None
@@ -188,7 +191,7 @@ class _Clock:
         start = max(now[ipu] for ipu in arrivals)
         steps = {ipu: blocks[ipu].steps[step_index] for ipu, step_index in arrivals.items()}
         if sync_point.computation is not None:
-            return self._exchange(blocks, arrivals, steps, sync_point.computation, now, busy, start)
+            return self._exchange(blocks, arrivals, steps, sync_point, now, busy, start)
         first = next(iter(arrivals))
         kind = "branch" if sync_point.branches else "loop"
         entry = Entry(
@@ -203,13 +206,14 @@ class _Clock:
         entry.exact = sync_point.counted
         if io_overlap.overlaps(sync_point, steps.values(), self._is_alone):
             return self._overlapped_loop(entry, steps, sync_point, now, busy)
+        exchange = self._join_exchanges([block for step in steps.values() for block in step.inside], sync_point)
         each = self._parts_of(entry, steps, start, sync_point)
         inside_busy: Mapping[int, float]
         if sync_point.branches:  # which one runs is not known: the longest
             entry.cycles, inside_busy = max(each, key=_length, default=(0, {}))
         else:
             once, inside_busy = sum(length for length, _ in each), _sum(inside for _, inside in each)
-            entry.cycles = self._loop_cycles(entry, sync_point, once, inside_busy)
+            entry.cycles = self._loop_cycles(entry, sync_point, once, inside_busy, exchange)
         for ipu in arrivals:
             now[ipu] = start + entry.cycles
             busy[ipu] += inside_busy.get(ipu, 0.0) * (1 if sync_point.branches else sync_point.trip_count)
@@ -243,9 +247,10 @@ class _Clock:
         """Adds a loop whose feed copies overlap with its iterations."""
         inner = {ipu: body for ipu, step in steps.items() if (body := io_overlap.body_of(step)) is not None}
         if sync_point.schedule:
+            exchange = self._join_exchanges(inner.values(), sync_point)
             cycles, inside_busy = self._iteration(entry, inner, entry.start, True, True)
             lead, last = (io_overlap.host_cycles(inner.values(), self._chip, loads) for loads in (True, False))
-            entry.cycles = self._loop_cycles(entry, sync_point, cycles, inside_busy, lead) + lead + last
+            entry.cycles = self._loop_cycles(entry, sync_point, cycles, inside_busy, exchange, lead) + lead + last
             for ipu in steps:
                 now[ipu] = entry.start + entry.cycles
                 busy[ipu] += inside_busy.get(ipu, 0.0) * sync_point.trip_count
@@ -282,19 +287,38 @@ class _Clock:
         entry.children.append(Entry("part", f"{entry.name} 1", entry.ipus, begin, length, children=children))
         return length, busy
 
+    def _join_exchanges(self, blocks: Iterable[Block], sync_point: SyncPoint) -> SlotExchange:
+        """Joins the exchanges of a pipeline's mini-batch; the stages of other loops and schedules take turns."""
+        if sync_point.schedule not in OVERLAPPING:
+            return NO_EXCHANGE
+        works = (step.work for block in blocks for step in block.steps)
+        moves = {work.key: work.moves for work in works if isinstance(work, SyncPoint) and work.moves}
+        slots = 2 if sync_point.training and sync_point.schedule == "Interleaved" else 1
+        joined = join(list(moves.values()), slots, self._chip, self._num_ipus)
+        self._shares.update(dict.fromkeys(moves, joined.share))
+        return joined
+
     @staticmethod
-    def _loop_cycles(entry: Entry, sync_point: SyncPoint, once: int, busy: Mapping[int, float], lead: int = 0) -> int:
-        """Returns the cycles of all iterations; a pipeline's slot lasts as long as its busiest IPU.
+    def _loop_cycles(
+        entry: Entry,
+        sync_point: SyncPoint,
+        once: int,
+        busy: Mapping[int, float],
+        exchange: SlotExchange,
+        lead: int = 0,
+    ) -> int:
+        """Returns the cycles of all iterations; a pipeline's slot is its busiest IPU's work, and an exchange.
 
         Grouped: an IPU does all its stages in a slot, forward and backward. Interleaved: one direction of the two in
         a slot. Sequential: one stage at a time, in the program's order.
         """
         directions = 2 if sync_point.training else 1
+        work = max((cycles - exchange.by_ipu.get(ipu, 0) for ipu, cycles in busy.items()), default=0.0)
         if sync_point.schedule == "Grouped":
-            count, slot = sync_point.trip_count + directions * sync_point.stages - 1, max(busy.values(), default=0.0)
+            count, slot = sync_point.trip_count + directions * sync_point.stages - 1, work + exchange.cycles
         elif sync_point.schedule == "Interleaved":
             count = directions * (sync_point.trip_count + sync_point.stages - 1)
-            slot = max(busy.values(), default=0.0) / directions
+            slot = work / directions + exchange.cycles
         else:
             return round(sync_point.trip_count * once)
         entry.slots = PipelineSlots(sync_point.schedule, sync_point.stages, sync_point.training, slot, lead)
@@ -305,19 +329,15 @@ class _Clock:
         blocks: Mapping[int, Block],
         arrivals: Mapping[int, int],
         steps: Mapping[int, Step],
-        computation: Computation,
+        sync_point: SyncPoint,
         now: dict[int, int],
         busy: dict[int, float],
         start: int,
     ) -> Entry:
-        moves = computation.sizes.moves if isinstance(computation.sizes, ExchangeSizes) else ()
-        chip = self._chip
-        count = max(self._num_ipus, 2, *(max(source, destination) + 1 for _, source, destination in moves))
-        count = links.round_up_to_ladders(count)
-        sync = links.sync_cycles(chip, count) + SYNC_CYCLES
-        cycles = chip.cycles(links.phase_seconds(moves, count))
+        chip, moves, computation = self._chip, sync_point.moves, sync_point.computation
+        sync, cycles = exchange_cycles(moves, chip, self._num_ipus, self._shares.get(sync_point.key, 1.0))
         owner, ipus = next(iter(steps.values())).owner, tuple(sorted(arrivals))
-        name = computation.name or owner
+        name = (computation.name if computation is not None else "") or owner
         entry = Entry("step", owner, ipus, start, sync + cycles, computation=computation)
         entry.steps = _steps(blocks, arrivals)
         moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sum(move.bytes for move in moves))

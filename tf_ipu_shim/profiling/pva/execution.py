@@ -172,7 +172,7 @@ class Steps(Sequence[Step]):
                 continue
             if row.id in self._schedules:
                 for turn, begin in self._turns(self._schedules[row.id]):
-                    start = later + row.start + round(begin) - turn.start
+                    start = later + row.start + int(begin) - turn.start
                     yield from self._run([turn], start, self._delays(turn, begin))
                 continue
             times = int(row.times)
@@ -188,7 +188,7 @@ class Steps(Sequence[Step]):
 
     def _delays(self, turn: ProgramRow, begin: float) -> Mapping[int, int]:
         """Returns how much later than on the first IPU a turn begins on each, in whole cycles."""
-        return {ipu: round(begin + by) - round(begin) for ipu, by in self._apart.get(turn.id, {}).items()}
+        return {ipu: int(begin + by) - int(begin) for ipu, by in self._apart.get(turn.id, {}).items()}
 
     def _leaf(self, row: ProgramRow, later: int, apart: Mapping[int, int]) -> Iterator[Step]:
         target = self._compilation.target
@@ -224,7 +224,7 @@ class Steps(Sequence[Step]):
                 return list(self._leaf(row, later, apart))[step]
             if row.id in self._schedules:
                 step, turn, begin = self._find_turn(step, self._schedules[row.id])
-                later += row.start + round(begin) - turn.start
+                later += row.start + int(begin) - turn.start
                 apart = self._delays(turn, begin)
                 rows = [turn]
                 continue
