@@ -51,6 +51,19 @@ def test_marks_stay():
     assert locations(function) == {"a": 2, "b": 1}
 
 
+def test_what_computes_nothing_is_where_its_operand_is():
+    """As what `tf.gradients` adds: an `Identity` of each gradient of an op, which waits for all of them."""
+    function = Function("f", "x").op("a", "Neg", "x", shard=0).op("b", "Tanh", "x", shard=0)
+    function.op("all", "NoOp", after=("a", "b"), shard=1).op("copy", "Identity", "a", after=("all",), shard=1)
+    function.op("again", "StopGradient", "copy", shard=1).op("c", "Neg", "again", shard=1).returns("c", "copy")
+    assert locations(function) == {"a": 0, "b": 0, "all": 0, "copy": 0, "again": 0, "c": 1}
+
+
+def test_an_identity_of_an_argument_stays_where_it_is_marked():
+    function = Function("f", "x").op("copy", "Identity", "x", shard=1).op("a", "Neg", "copy").returns("a")
+    assert locations(function) == {"copy": 1, "a": 1}
+
+
 def test_an_op_goes_to_its_first_user():
     function = (
         Function("f", "x")

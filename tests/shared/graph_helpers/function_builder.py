@@ -15,8 +15,10 @@ OUTPUTS = {
     "Identity": "output",
     "Mul": "z",
     "Neg": "y",
+    "NoOp": None,
     "ReadVariableOp": "value",
     "Shape": "output",
+    "StopGradient": "output",
     "Reshape": "output",
     "Tanh": "y",
     "If": "output",
@@ -53,7 +55,7 @@ class Function:
                 node.attr[attribute].func.name = function
         elif kind in ("ReadVariableOp", "AssignAddVariableOp", "Const"):
             node.attr["dtype"].type = types.get("dtype", FLOAT)
-        else:
+        elif kind != "NoOp":
             node.attr["T"].type = types.get("T", FLOAT)
             for attribute in ("out_type", "Tshape"):
                 if (kind, attribute) in (("Shape", "out_type"), ("Reshape", "Tshape")):

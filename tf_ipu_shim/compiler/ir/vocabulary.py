@@ -187,6 +187,8 @@ ASSIGN_VARIABLE = "AssignVariableOp"
 SHAPE_QUERIES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 # Ops whose result is their operand.
 IDENTITIES = frozenset({"Identity", "StopGradient"})
+# Ops that compute nothing.
+PASS_ON = IDENTITIES | {"NoOp"}
 # Ops whose result is their first operand's memory in another shape.
 VIEWS = IDENTITIES | {"ExpandDims", "Reshape", "Squeeze"}
 

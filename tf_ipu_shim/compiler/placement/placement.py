@@ -1,9 +1,10 @@
 """Assigns a location to every op: a shard, the host, or several shards for sharded control flow.
 
-Marked ops stay where the script put them. The others follow Graphcore's sharding pass (docs/reference/facts.md, section
-"Sharding"). They get the shard of the first user that has one, else of the first operand that has one, else shard 0.
-Two things differ. A gradient op follows its forward op first, which Graphcore's gradient tapes annotate. All ops on one
-variable are on one IPU, where the variable is stored.
+Marked ops stay where the script put them. An `Identity` or `NoOp` computes nothing, and XLA has no instruction for it:
+it is where its operand is. The others follow Graphcore's sharding pass (docs/reference/facts.md, section "Sharding").
+They get the shard of the first user that has one, else of the first operand that has one, else shard 0. Two things
+differ. A gradient op follows its forward op first, which Graphcore's gradient tapes annotate. All ops on one variable
+are on one IPU, where the variable is stored.
 """
 
 from __future__ import annotations
@@ -149,6 +150,7 @@ class Placer:
                 forward = forward_name(node.name)
                 if forward in annotated:
                     fixed[node] = annotated[forward]
+        _follow_operands(graph, fixed)
         return fixed
 
     def _annotated_location(self, graph: FunctionGraph, node: Node) -> Location | None:
@@ -251,3 +253,13 @@ class Placer:
         if producer is not None and location is MULTI_SHARD:
             return self._result_location(producer, graph.returns[index])
         return None if location is None or location.shard is None else on_shard(location.shard)
+
+
+def _follow_operands(graph: FunctionGraph, fixed: dict[Node, Location]) -> None:
+    """Moves marked ops that compute nothing to where their operands are."""
+    for node in graph.nodes:
+        if node in fixed and node.op in vocabulary.PASS_ON:
+            before = {None if other is None else fixed.get(other) for other in node.producers or node.controls}
+            location = before.pop() if len(before) == 1 else None
+            if location is not None and location.shard is not None:
+                fixed[node] = location
