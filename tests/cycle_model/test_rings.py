@@ -2,8 +2,7 @@
 
 import pytest
 
-from tf_ipu_shim.cycle_model import rings
-from tf_ipu_shim.cycle_model.rings import collective_cost
+from tf_ipu_shim.cycle_model.collectives import CollectiveCost, collective_cost
 from tf_ipu_shim.machine import links
 
 pytestmark = pytest.mark.without_tensorflow
@@ -88,4 +87,4 @@ def test_a_sum_of_replicas_that_fill_pods():
 
 
 def test_one_replica_sends_nothing():
-    assert collective_cost(10**6, 1, 16) == rings.CollectiveCost(0.0, 0)
+    assert collective_cost(10**6, 1, 16) == CollectiveCost(0.0, 0)

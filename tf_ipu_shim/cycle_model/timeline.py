@@ -10,8 +10,8 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from tf_ipu_shim.cycle_model import io_overlap, rings
-from tf_ipu_shim.cycle_model.collectives import CollectiveBatcher
+from tf_ipu_shim.cycle_model import io_overlap
+from tf_ipu_shim.cycle_model.collectives import CollectiveBatcher, collective_cost
 from tf_ipu_shim.cycle_model.computation import Computation, SyncPoint
 from tf_ipu_shim.cycle_model.entry import Entry, PipelineSlots
 from tf_ipu_shim.cycle_model.exchanges import NO_EXCHANGE, SlotExchange, exchange_cycles, join
@@ -167,7 +167,7 @@ class _Clock:
         return [Phase("sync", "", self._chip.cycles(COMMON_HOST_SYNC_SECONDS), self._chip.tiles), *phases]
 
     def _collective(self, sizes: CollectiveSizes, merges: bool) -> list[Phase]:
-        """Returns the phases of a collective (see `rings`); merged ones wait for no sync."""
+        """Returns the phases of a collective (see `collective_cost`); merged ones wait for no sync."""
         size, group, _, rounds = sizes
         chip, replicas = self._chip, min(group or self._replicas, self._replicas)
         if replicas < 2 or not size:
@@ -175,7 +175,7 @@ class _Clock:
         ipus = links.round_up_to_ladders(
             max(2, min(self._num_ipus, self._replicas * max(1, self._num_ipus // self._replicas)))
         )
-        found = rings.collective_cost(size, replicas, ipus, ipus * replicas // self._replicas, rounds)
+        found = collective_cost(size, replicas, ipus, ipus * replicas // self._replicas, rounds)
         sent = rounds * size * (replicas - 1) // replicas
         cycles = chip.cycles(found.seconds)
         moved = Phase("links", "", cycles, chip.tiles, cycles * chip.tiles, sent)

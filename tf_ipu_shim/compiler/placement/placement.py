@@ -1,10 +1,10 @@
 """Assigns a location to every op: a shard, the host, or several shards for sharded control flow.
 
-Marked ops stay where the script put them. An `Identity` or `NoOp` computes nothing, and XLA has no instruction for it:
-it is where its operand is. The others follow Graphcore's sharding pass (docs/reference/facts.md, section "Sharding").
-They get the shard of the first user that has one, else of the first operand that has one, else shard 0. Two things
-differ. A gradient op follows its forward op first, which Graphcore's gradient tapes annotate. All ops on one variable
-are on one IPU, where the variable is stored.
+Marked ops stay where the script put them. XLA drops ops like `Identity` and `NoOp`, so they are where their operand is.
+The others follow Graphcore's sharding pass (docs/reference/facts.md, section "Sharding"). They get the shard of the
+first user that has one, else of the first operand that has one, else shard 0. Two things differ. A gradient op follows
+its forward op first, which Graphcore's gradient tapes annotate. All ops on one variable are on one IPU, where the
+variable is stored.
 """
 
 from __future__ import annotations
