@@ -18,6 +18,8 @@ ERROR_FACTORS = {
     "copy": 2.0,
     "random": 3.0,
     "sort": 4.0,
+    "solve": 3.0,
+    "factor": 3.0,
     "other": 10.0,
     "host": 2.0,
     "feed": 2.0,

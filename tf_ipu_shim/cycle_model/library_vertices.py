@@ -267,6 +267,48 @@ def heap_sort(elements: int, has_values: bool = False) -> int:
     return (16 if has_values else 8) * (19 * elements * (elements.bit_length() - 1) + 6 * elements + 2)
 
 
+def triangular_solve(chip: ChipSpec, side: int, dtype: str = "float32", lower: bool = True) -> int:
+    """Returns the cycles of solving for one column on a tile; all workers share it if four divide the rows.
+
+    Source: poplinCycleEstimators.cpp:773 to 841.
+    """
+    if not side:
+        return 0
+    is_half = dtype == "float16"
+    if side % 4:
+        square, linear, constant = _SOLVE_POLYNOMIALS[is_half, lower]
+        return math.floor(square * side * side + linear * side + constant)
+    calls, workers = side // 4, chip.worker_contexts
+    average = (side - 4) / (workers * (2 if is_half else 1)) / 2
+    loop, outside = _SHARED_SOLVE[is_half, lower]
+    return int((loop * average + outside) * calls * workers) + (9 if lower else 6) * calls + (21 if lower else 42)
+
+
+_SOLVE_POLYNOMIALS = {(False, True): (1.5, 180, -126), (False, False): (6.75, 163.5, 54),
+                      (True, True): (0.75, 318, -150), (True, False): (135 / 16, 272.25, 12)}  # fmt: skip
+_SHARED_SOLVE = {(False, True): (11, 74), (False, False): (10, 99), (True, True): (17, 112), (True, False): (17, 145)}
+
+
+def cholesky(side: int, dtype: str = "float32") -> int:
+    """Returns the cycles of factorising a block on one worker.
+
+    Source: poplinCycleEstimators.cpp:38 to 60.
+    """
+    if dtype == "float16":
+        return side**3 // 2 + 795 * side**2 // 4 + 191 * side // 2 + 426
+    return side**3 + 102 * side**2 + 101 * side + 102
+
+
+def triangular_inverse(side: int, dtype: str = "float32") -> int:
+    """Returns the cycles of inverting a triangular block on one worker.
+
+    Source: poplinCycleEstimators.cpp:15 to 36.
+    """
+    if dtype == "float16":
+        return 7 * side**3 + 123 * side**2 + 269 * side - 24
+    return 6 * side**3 + 51 * side**2 + 213 * side + 12
+
+
 def inverse_deviations(elements: int) -> int:
     """Returns the cycles of inverse standard deviations from means and powers, on one worker.
 

@@ -31,8 +31,8 @@ class MatmulPlan(NamedTuple):
 
     Args:
         split: tiles along groups, rows, columns and the axis that is summed over.
-        serial: parts of that axis that are copied to the tiles one after the other, to need less memory at a time.
-        accumulate: cycles to add these parts' sums up.
+        serial: parts of that axis, or of the columns, that are computed one after the other: each needs less memory.
+        between_parts: cycles to slice the parts' operands, and to add their sums up or to write their columns.
         exchange: cycles to copy operands to the tiles.
         rearrange: cycles to reorder them for the units.
         compute: cycles of the units.
@@ -47,7 +47,7 @@ class MatmulPlan(NamedTuple):
 
     split: tuple[int, int, int, int]
     serial: int
-    accumulate: int
+    between_parts: int
     exchange: int
     rearrange: int
     compute: int
@@ -67,12 +67,12 @@ class MatmulPlan(NamedTuple):
     @property
     def sync(self) -> int:
         """Cycles of syncs before exchanges of operands and partial sums."""
-        return SYNC_CYCLES * (self.serial + bool(self.reduce))
+        return SYNC_CYCLES * self.serial * (1 + bool(self.reduce))
 
     @property
     def cycles(self) -> int:
         """Total cycles."""
-        compute = self.rearrange + self.compute + self.accumulate
+        compute = self.rearrange + self.compute + self.between_parts
         return self.sync + self.exchange + compute + self.reduce_exchange + self.reduce
 
 
@@ -218,17 +218,30 @@ def plan_matmul(
 
 
 def _fastest(candidates: list[_OperandOrder], chip: ChipSpec, limit: float) -> MatmulPlan:
-    """Returns the fastest plan whose temporaries are within the limit; if none is, the one with fewest."""
+    """Returns the fastest plan whose temporaries are within the limit, which doubles until there is one.
+
+    With a limit of 0 it is the plan with the least temporaries.
+
+    Source: PopLibs `poplin/ConvPlan.cpp`, lines 1431 to 1453 and 1703 to 1712.
+    """
     plans: list[MatmulPlan] = []
     cycles = math.inf
     for order in sorted(candidates, key=_least_cycles):
         if order.least_cycles >= cycles * chip.tiles:
             break
         for split in order.splits(chip.tiles):
-            plan = order.plan(chip, split, limit)
+            plan = order.plan(chip, split, limit, cycles)
             plans.append(plan)
             if plan.temporary_bytes <= limit:
                 cycles = min(cycles, plan.cycles)
+    found = _best(plans, limit)
+    if found.temporary_bytes <= limit or limit < 1:
+        return found
+    wider = limit * 2 ** math.ceil(math.log2(found.temporary_bytes / limit))
+    return _fastest(candidates, chip, wider if wider < 4 * chip.bytes_per_tile else math.inf)
+
+
+def _best(plans: list[MatmulPlan], limit: float) -> MatmulPlan:
     within = [plan for plan in plans if plan.temporary_bytes <= limit]
     return min(within, key=_cycles) if within else min(plans, key=_temporaries)
 
@@ -357,16 +370,43 @@ class _OperandOrder(NamedTuple):
         better = sorted((load, parts) for parts, load in loads.items() if parts != largest and load < 0.95 * most)
         return [largest, *(parts for _, parts in better[:2])]
 
-    def plan(self, chip: ChipSpec, split: tuple[int, int, int, int], limit: float) -> MatmulPlan:
-        """Returns the plan of a split, with as few serial parts as its memory allows."""
+    def plan(
+        self, chip: ChipSpec, split: tuple[int, int, int, int], limit: float, most_cycles: float = math.inf
+    ) -> MatmulPlan:
+        """Returns the fastest plan of a split: at once, or in as few parts as its memory needs.
+
+        Args:
+            most_cycles: a plan with as many is of no use, and parts take more.
+
+        Source: PopLibs `poplin/ConvModel.cpp`, lines 3305 to 3352: parts of the summed axis or of the columns.
+        """
+        plans = [self._in_parts(chip, split, (1, 1))]
+        if plans[0].temporary_bytes <= limit or plans[0].cycles >= most_cycles:
+            return plans[0]
+        _, _, by_column, by_inner = split
+        channels = -(-math.ceil(self.passes / by_inner) // self.positions)
+        columns = -(-math.ceil(self.columns / self.units.units) // by_column)
+        for most in ((channels, 1), (1, columns)):
+            parts = (1, 1)
+            while parts != most:
+                parts = (min(2 * parts[0], most[0]), min(2 * parts[1], most[1]))
+                plans.append(self._in_parts(chip, split, parts))
+                if plans[-1].temporary_bytes <= limit:
+                    break
+        return _best(plans, limit)
+
+    def _in_parts(self, chip: ChipSpec, split: tuple[int, int, int, int], parts: tuple[int, int]) -> MatmulPlan:
+        """Returns the plan of a split whose summed axis, or columns, are computed one part after the other.
+
+        The rows are on the tiles during all parts of the columns.
+        """
         by_group, by_row, by_column, by_inner = split
-        units, size = self.units, self.element_bytes
-        sums = vertices.float_of(units.partial_bytes)
+        units, size, serial = self.units, self.element_bytes, math.prod(parts)
         each = -(-self.groups // by_group)
         tile_rows = -(-self.rows // by_row)
-        tile_passes = math.ceil(self.passes / by_inner)
+        tile_passes = math.ceil(math.ceil(self.passes / by_inner) / parts[0])
         tile_inner, tile_positions = math.ceil(tile_passes / self.positions), min(tile_passes, self.positions)
-        tile_columns = math.ceil(math.ceil(self.columns / units.units) / by_column)
+        tile_columns = math.ceil(math.ceil(math.ceil(self.columns / units.units) / by_column) / parts[1])
         in_group = _in_group(min(self.inner, units.inner), units.inner, size)
         activations = each * _inputs(tile_rows, tile_positions, self.window) * tile_inner * in_group * size
         weights = each * tile_passes * in_group * tile_columns * units.units * size
@@ -374,39 +414,56 @@ class _OperandOrder(NamedTuple):
         # 1069. Another order is made where the elements lie, before they go to several tiles; lines 1455 to 1485.
         arriving = activations - (activations // by_column if self.moving is OperandLayout.ALLOCATED else 0)
         arriving_weights = weights - (weights // by_row if self.held is OperandLayout.ALLOCATED else 0)
-        reordered = 0 if self.moving else -(-activations // by_column)
-        reordered += -(-weights // by_row) if self.rearranges else 0
+        reordered = parts[0] * (0 if self.moving else -(-activations // by_column))
+        reordered += serial * (-(-weights // by_row) if self.rearranges else 0)
         per_cycle = chip.exchange_bytes_per_cycle
         shared = chip.exchange_bytes_per_cycle_shared_bus if by_column % 2 == 0 else per_cycle
         partials = each * tile_rows * tile_columns * units.units
+        outputs = -(-partials // by_inner)
         received = reduce_exchange = reduce = 0
         if by_inner > 1:
-            outputs = -(-partials // by_inner)
             received = outputs * (by_inner - 1) * units.partial_bytes
             reduce_exchange = -(-received // per_cycle)
             reduce = library_vertices.reduce_partial_sums(chip, outputs, by_inner, units.partial_bytes, size)
         compute = each * vertex_cycles(chip, units, tile_rows, tile_inner, tile_columns, tile_positions)
         if self.inner <= MOST_CHANNELS:
             compute = min(compute, self._other_methods(chip, split, each, tile_rows, compute))
-        serial, kept = 1, partials * units.partial_bytes + received
-        operands = activations + weights
-        while operands / serial + kept > limit and serial < tile_passes:
-            serial = min(2 * serial, tile_passes)
+        added = outputs * units.partial_bytes if parts[0] > 1 else 0
         return MatmulPlan(
             split=split,
             serial=serial,
-            accumulate=(serial - 1) * vertices.elementwise(chip, partials, "add", sums),
-            exchange=-(-arriving // shared) + -(-(arriving_weights + reordered) // per_cycle),
+            between_parts=serial * self._between_parts(chip, parts, outputs),
+            exchange=-(-parts[0] * arriving // shared) + -(-(serial * arriving_weights + reordered) // per_cycle),
             rearrange=vertices.rearrange(chip, reordered, size, self.inner * self.columns),
-            compute=compute,
-            reduce_exchange=reduce_exchange,
-            reduce=reduce,
-            temporary_bytes=math.ceil(operands / serial) + kept,
-            partial_bytes=partials * units.partial_bytes,
-            operand_bytes=operands,
+            compute=serial * compute,
+            reduce_exchange=serial * reduce_exchange,
+            reduce=serial * reduce,
+            temporary_bytes=activations + weights + partials * units.partial_bytes + received + added,
+            partial_bytes=partials * units.partial_bytes + added,
+            operand_bytes=parts[0] * activations + serial * weights,
             received_bytes=received,
             busy_share=self._busy_share(split),
         )
+
+    def _between_parts(self, chip: ChipSpec, parts: tuple[int, int], outputs: int) -> int:
+        """Returns the cycles of a part besides the matmul's own.
+
+        Its operands are sliced where they lie. Its sums are added to the others', or its columns are written.
+
+        Source: PopLibs `poplin/ConvModel.cpp`, lines 1660 to 1777 and 1973 to 1988.
+        """
+        if parts == (1, 1):
+            return 0
+        by_inner = parts[0] > 1
+        summed, operand = self.groups * self.inner, vertices.float_of(self.element_bytes)
+        cycles = sum(
+            library_vertices.dynamic_slice(chip, -(-summed * extent // (chip.tiles * math.prod(parts))), operand)
+            for extent in (self.columns * self.positions, self.rows)[: 1 + by_inner]
+        )
+        sums = vertices.float_of(self.units.partial_bytes)
+        if by_inner:
+            return cycles + vertices.elementwise(chip, outputs, "add", sums)
+        return cycles + library_vertices.dynamic_slice(chip, outputs, operand)
 
     def _other_methods(
         self, chip: ChipSpec, split: tuple[int, int, int, int], each: int, tile_rows: int, amp: int

@@ -15,6 +15,7 @@ from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
     ElementCount,
     ElementwiseSizes,
+    FactorSizes,
     FeedSizes,
     FifoSizes,
     GatherSizes,
@@ -23,6 +24,7 @@ from tf_ipu_shim.cycle_model.sizes import (
     NormSizes,
     RandomSizes,
     ReduceSizes,
+    SolveSizes,
     SortSizes,
     UpdateSizes,
     UserOpSizes,
@@ -76,14 +78,15 @@ def _product(computation: Computation, sizes: MatmulSizes, chip: ChipSpec) -> tu
     if plan is None:
         return ()
     tiles = plan.tiles
-    cycles = plan.rearrange + plan.compute + plan.accumulate
+    cycles = plan.rearrange + plan.compute + plan.between_parts
     operands = Phase("exchange", "/PreArrange", plan.exchange, tiles, plan.exchange * tiles, plan.operand_bytes * tiles)
     vertex = f"poplin::ConvPartial{'1x1Out' if sizes.positions == 1 else 'nx1'}<{_product_types(computation)}>"
     total = round(cycles * tiles * plan.busy_share)
     units = Phase("compute", "/Convolve", cycles, tiles, total, 0, vertex, tiles, plan.temporary_bytes * tiles)
     phases = [Phase("sync", "", plan.serial * SYNC_CYCLES, chip.tiles), operands, units]
     if plan.reduce:
-        phases.extend(exchange_phases("/Reduce", chip, plan.received_bytes, tiles))
+        received = exchange_phases("/Reduce", chip, plan.received_bytes, tiles)
+        phases.extend(phase.repeated(plan.serial) for phase in received)
         total = round(plan.reduce * tiles * plan.busy_share)
         vertex = "popops::ReducePartialsEqualSize"
         phases.append(Phase("compute", "/Reduce", plan.reduce, tiles, total, vertex=vertex, vertices=tiles))
@@ -284,26 +287,94 @@ def _random(computation: Computation, sizes: RandomSizes, chip: ChipSpec) -> tup
 
 
 def _sort(computation: Computation, sizes: SortSizes, chip: ChipSpec) -> tuple[Phase, ...]:
-    elements, length, dtype, has_values = sizes
+    """Returns the rounds of a bitonic sort.
+
+    If few elements of a row are wanted, sorted stretches of at least so many are merged, and half of them dropped.
+
+    Source: PopLibs `popops/TopK.hpp`, whose functions sort, too.
+    """
+    elements, length, dtype, has_values, kept = sizes
     if not elements:
         return ()
-    size = computation.element_bytes
-    where = spread(chip, elements, size)
-    stages = math.ceil(math.log2(max(2, length)))
-    # In round r of a stage the pairs are 2**r apart: those of a tile have no exchange.
-    distances = [1 << below for stage in range(stages) for below in range(stage + 1)]
-    cycles = sum(
-        library_vertices.compare_and_swap(chip, -(-where.most // 2), min(distance, where.most), dtype, has_values)
-        for distance in distances
-    )
-    far = sum(distance >= where.most for distance in distances)
-    received = where.most * size * (2 if has_values else 1)
-    return (
-        Phase("sync", "", SYNC_CYCLES * far, chip.tiles),
-        Phase("exchange", "", -(-received // chip.exchange_bytes_per_cycle) * far, where.tiles, 0,
-              received * where.tiles * far),
-        compute_phase(cycles, where, elements, "popops::CompareAndSwapAtDistance"),
-    )  # fmt: skip
+    stretch = 1 << (min(kept or length, length) - 1).bit_length()
+    below = [1 << round_ for round_ in range(stretch.bit_length() - 1)]
+    rounds = [(elements, distance) for stage in range(len(below)) for distance in below[: stage + 1]]
+    left = -(-length // stretch)
+    while left > 1:
+        rounds.append((elements // length * left * stretch, stretch))
+        left = -(-left // 2)
+        rounds.extend((elements // length * left * stretch, distance) for distance in below)
+    return tuple(phase for live, distance in rounds for phase in _sort_round(computation, sizes, chip, live, distance))
+
+
+def _sort_round(
+    computation: Computation, sizes: SortSizes, chip: ChipSpec, elements: int, distance: int
+) -> list[Phase]:
+    """Returns the phases in which elements at a distance are compared: those of a tile need no exchange."""
+    where = spread(chip, elements, computation.element_bytes)
+    pairs = -(-where.most // 2)
+    cycles = library_vertices.compare_and_swap(chip, pairs, min(distance, where.most), sizes.dtype, sizes.has_values)
+    received = where.most * computation.element_bytes * (2 if sizes.has_values else 1)
+    moved = exchange_phases("", chip, received, where.tiles) if distance >= where.most else []
+    return [*moved, compute_phase(cycles, where, elements, "popops::CompareAndSwapAtDistance")]
+
+
+SOLVE_BLOCK, FACTOR_BLOCK = 64, 8
+"""Rows of a block that is solved, or factorised, directly: poplin/TriangularSolve.hpp and poplin/Cholesky.cpp:37."""
+
+
+def _solve(computation: Computation, sizes: SolveSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    """Returns the phases of a triangular solve: quadrants, then row by row.
+
+    Source: PopLibs `poplin/TriangularSolve.hpp`. Rows follow one another; solves of quadrants, too.
+    """
+    matrices, side, columns, block = sizes
+    if not matrices * side * columns:
+        return ()
+    phases: list[Phase] = []
+    times = 1
+    while side > (block or SOLVE_BLOCK):
+        halves = min(2, columns)
+        side, columns = -(-side // 2), -(-columns // 2)
+        phases.extend(_subtracted(computation, MatmulSizes(matrices, side, side, columns), chip, times * halves))
+        times *= 2 * halves
+    if columns == 1:
+        cycles = library_vertices.triangular_solve(chip, side, vertices.float_of(computation.element_bytes))
+        solved = equal_phase(cycles, Spread(min(matrices, chip.tiles), 1), "poplin::TriangularSolve")
+        return (*phases, solved.repeated(times * -(-matrices // chip.tiles)))
+    rows = times * (side - 1)
+    phases.extend(_subtracted(computation, MatmulSizes(matrices, 1, -(-side // 2), columns), chip, rows))
+    written = exchange_phases("", chip, columns * computation.element_bytes, matrices)
+    return (*phases, *(phase.repeated(rows) for phase in written))
+
+
+def _factor(computation: Computation, sizes: FactorSizes, chip: ChipSpec) -> tuple[Phase, ...]:
+    """Returns the phases of a Cholesky factorisation: block by block, each on one tile.
+
+    Source: PopLibs `poplin/Cholesky.hpp`.
+    """
+    matrices, side = sizes
+    where, dtype = Spread(min(matrices, chip.tiles), 1), vertices.float_of(computation.element_bytes)
+    phases: list[Phase] = []
+    while matrices and side:
+        block = min(side, FACTOR_BLOCK)
+        phases.append(equal_phase(library_vertices.cholesky(block, dtype), where, "poplin::Cholesky"))
+        side -= block
+        if side:
+            inverse = library_vertices.triangular_inverse(block, dtype)
+            phases.append(equal_phase(inverse, where, "poplin::TriangularInverseWithTranspose"))
+            scaled = MatmulSizes(matrices, side, block, block)
+            phases.extend(_product(computation._replace(kind="product", sizes=scaled), scaled, chip))
+            phases.extend(_subtracted(computation, MatmulSizes(matrices, side, block, side), chip, 1))
+    return tuple(phases)
+
+
+def _subtracted(computation: Computation, sizes: MatmulSizes, chip: ChipSpec, times: int) -> list[Phase]:
+    """Returns the phases of products that are subtracted from something."""
+    dtype = vertices.float_of(computation.element_bytes)
+    minus = ElementwiseSizes(sizes.groups * sizes.rows * sizes.columns, 2, "subtract", dtype)
+    product = _product(computation._replace(kind="product", sizes=sizes), sizes, chip)
+    return [phase.repeated(times) for phase in (*product, *_elementwise(computation, minus, chip))]
 
 
 def _other(computation: Computation, sizes: ElementCount, chip: ChipSpec) -> tuple[Phase, ...]:
@@ -372,6 +443,8 @@ _OF_KIND: dict[str, Callable[[Computation, Any, ChipSpec], tuple[Phase, ...]]] =
     "copy": _copy,
     "random": _random,
     "sort": _sort,
+    "solve": _solve,
+    "factor": _factor,
     "other": _other,
     "host": _host,
     "feed": _feed,

@@ -139,12 +139,44 @@ class ElementCount(NamedTuple):
 
 
 class SortSizes(NamedTuple):
-    """A sort: elements, the length of the sorted axis, dtype of the keys, whether other tensors are sorted by it."""
+    """A sort.
+
+    Args:
+        elements: elements of all rows.
+        length: elements of a row.
+        dtype: the dtype of the keys.
+        has_values: whether other tensors are sorted by them.
+        kept: how many of a row are wanted; all if 0.
+    """
 
     elements: int
     length: int
     dtype: str = "float32"
     has_values: bool = False
+    kept: int = 0
+
+
+class SolveSizes(NamedTuple):
+    """A solve with triangular matrices.
+
+    Args:
+        matrices: how many there are.
+        side: rows of a matrix.
+        columns: the columns that are solved for.
+        block: rows of the blocks that are solved directly; PopLibs' default if 0.
+    """
+
+    matrices: int
+    side: int
+    columns: int
+    block: int = 0
+
+
+class FactorSizes(NamedTuple):
+    """A Cholesky factorisation: matrices and their rows."""
+
+    matrices: int
+    side: int
 
 
 class HostSizes(NamedTuple):
@@ -232,6 +264,8 @@ Sizes = (
     | RandomSizes
     | ElementCount
     | SortSizes
+    | SolveSizes
+    | FactorSizes
     | HostSizes
     | FeedSizes
     | ExchangeSizes
@@ -252,6 +286,8 @@ SIZES_OF_KIND: dict[str, type[Sizes]] = {
     "copy": ElementCount,
     "random": RandomSizes,
     "sort": SortSizes,
+    "solve": SolveSizes,
+    "factor": FactorSizes,
     "other": ElementCount,
     "host": HostSizes,
     "feed": FeedSizes,

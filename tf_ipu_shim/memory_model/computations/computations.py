@@ -14,6 +14,7 @@ from tf_ipu_shim.cycle_model.sizes import (
     ElementwiseSizes,
     RandomSizes,
     Sizes,
+    SolveSizes,
 )
 from tf_ipu_shim.legacy.names import activation
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
@@ -257,11 +258,13 @@ class ComputationClassifier:
     def _library_name(
         self, instruction: Any, below: str, kind: str, sizes: Sizes, fusion: Fusion
     ) -> tuple[str, str, Sizes]:
-        """Returns PopLibs' name if it has a function for the computation."""
+        """Returns PopLibs' name if it has a function for the computation, and the sizes with its options."""
         own = _LIBRARY_NAMES_BY_OP.get(self._ops.get(instruction.metadata.op_name, ""))
         if own is not None and isinstance(sizes, ElementwiseSizes):
             dtype = dtype_of(instruction.shape)
             return f"{own[0]}/{own[1]}", kind, sizes._replace(operation=own[2], dtype=dtype)
+        if isinstance(sizes, SolveSizes):
+            return below, kind, sizes._replace(block=self._plannings.solve_block)
         if not fusion.name:
             return below, kind, sizes
         below = f"{fusion.name}/{fusion.library or below.partition('/')[2]}"

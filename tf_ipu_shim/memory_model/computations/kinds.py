@@ -9,11 +9,13 @@ from typing import Any
 from tf_ipu_shim.cycle_model.sizes import (
     CastSizes,
     ElementCount,
+    FactorSizes,
     GatherSizes,
     NormSizes,
     RandomSizes,
     ReduceSizes,
     Sizes,
+    SolveSizes,
     SortSizes,
     UpdateSizes,
     WindowSizes,
@@ -42,6 +44,15 @@ def kind_and_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int
         return "cast", CastSizes(size, dtype_of(operands[0].shape), dtype_of(instruction.shape))
     if opcode in ELEMENTWISE:
         return "elementwise", elementwise_sizes(instruction, operands, by_id)
+    if opcode == "sort":
+        return "sort", _sort_sizes(instruction, operands, by_id)
+    if opcode == "triangular-solve":
+        side = operands[0].shape.dimensions[-1]
+        matrices = elements_of(operands[0].shape) // max(1, side * side)
+        return "solve", SolveSizes(matrices, side, size // max(1, matrices * side))
+    if opcode == "cholesky":
+        side = instruction.shape.dimensions[-1]
+        return "factor", FactorSizes(size // max(1, side * side), side)
     return _data_movement(instruction, operands)
 
 
@@ -66,11 +77,19 @@ def _data_movement(instruction: Any, operands: Sequence[Any]) -> tuple[str, Size
         return "copy", ElementCount(size)
     if opcode in RANDOM:
         return "random", RandomSizes(size)
-    if opcode == "sort":
-        axes, shape = list(operands[0].shape.dimensions), operands[0].shape
-        length = axes[instruction.dimensions[0]] if axes else 1
-        return "sort", SortSizes(elements_of(shape), length, dtype_of(shape), len(operands) > 1)
     return "other", ElementCount(size)
+
+
+def _sort_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, Any]) -> SortSizes:
+    shape = operands[0].shape
+    axis = instruction.dimensions[0] if shape.dimensions else 0
+    length = shape.dimensions[axis] if shape.dimensions else 1
+    # The largest elements of a row are those that a slice of the sorted ones has.
+    results = {each.id for each in by_id.values() if instruction.id in each.operand_ids}
+    slices = [each for each in by_id.values() if each.opcode == "slice" and results.intersection(each.operand_ids)]
+    kept = max((each.shape.dimensions[axis] for each in slices), default=0)
+    is_top = instruction.metadata.op_type in ("TopK", "TopKV2")
+    return SortSizes(elements_of(shape), length, dtype_of(shape), len(operands) > 1, kept if is_top else 0)
 
 
 def _reduce_sizes(instruction: Any, shape: Any) -> ReduceSizes:

@@ -34,6 +34,7 @@ class PlannerOptions(NamedTuple):
         dot: matmuls, as XLA's instruction is called.
         merged_sum_bytes: bytes up to which sums over replicas are sent together.
         merged_copy_bytes: the same for host exchange.
+        solve_block: rows of the blocks that triangular solves compute directly; 0 for PopLibs' default.
     """
 
     dot: MatmulOptions = MatmulOptions()
@@ -41,6 +42,7 @@ class PlannerOptions(NamedTuple):
     merged_sum_bytes: int = 0
     merged_gather_bytes: int = 0
     merged_copy_bytes: int = 0
+    solve_block: int = 0
 
     def of(self, opcode: str, marks: dict[str, dict[str, Any]]) -> MatmulOptions:
         """Returns the options of one matmul or convolution."""
@@ -61,6 +63,7 @@ def planner_options_of(options: Any, request: ProgramRequest) -> PlannerOptions:
         options.max_cross_replica_sum_buffer_size,
         options.max_all_gather_buffer_size,
         options.max_send_recv_cluster_size,
+        options.triangular_solve_expander_block_size,
     )
 
 
