@@ -242,9 +242,9 @@ def test_recurrent_layers_plan_the_products_of_the_forward_pass(planned, kind, g
 
     assert cycles() == plans(), "partials_dtype is float32, whatever the configuration says of matrix products"
     assert cycles(partials_dtype=tf.float16) == plans(partials_are_half=True)
-    starved = plans(proportion=0.001)
-    assert cycles(available_memory_proportion_fwd=0.001) == starved != plans()
-    assert cycles(options={"availableMemoryProportion": 0.001}) == starved
+    starved = plans(proportion=0.0)
+    assert cycles(available_memory_proportion_fwd=0.0) == starved != plans()
+    assert cycles(options={"availableMemoryProportion": 0.0}) == starved
 
 
 @pytest.mark.parametrize("kind, gates", [("PopnnLSTM", 4), slowly("PopnnGRU", 3)])
@@ -271,9 +271,9 @@ def test_recurrent_layers_plan_the_products_of_their_gradients(planned, kind, ga
     backward += [((64, columns[0], 64), (OTHER, MADE)), ((64, 64, columns[0]), ALLOCATED)]
     backward += [((64, 64, 64), ALLOCATED), ((64, 64, 64), (MADE, OTHER))] if gates == 3 else []
     assert cycles() == sorted(plans(forward) + plans(backward))
-    starved = sorted(plans(forward) + plans(backward, proportion=0.001))
-    assert cycles(available_memory_proportion_bwd=0.001) == starved
-    assert cycles(options_bwd={"availableMemoryProportion": 0.001}) == starved
+    starved = sorted(plans(forward) + plans(backward, proportion=0.0))
+    assert cycles(available_memory_proportion_bwd=0.0) == starved
+    assert cycles(options_bwd={"availableMemoryProportion": 0.0}) == starved
 
 
 STARVED = pipelining_ops.PipelineStageOptions(matmul_options={"availableMemoryProportion": "0"})
