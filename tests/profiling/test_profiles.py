@@ -319,7 +319,7 @@ def test_a_matmul_s_result_is_rearranged_before_another_ipu(profiled):
     run(sharded(lambda x: tf.add(x, 1.0, name="sum")[:, :32]), X)
     copied, plain = profiles()
     (rearranged,) = [row for row in rows(copied, "compute") if row.name.endswith("OnTileCopy")]
-    assert rearranged.name == "Copy_Reshape_to_/inter-ipu-copy/OnTileCopy"
+    assert rearranged.name == "Copy_product/dot_to_/inter-ipu-copy/OnTileCopy"
     assert (rearranged.tiles, rearranged.cycles) == (2048 // 128, 128 // 8)
     (exchange,) = rows(copied, "links")
     assert rearranged.start + rearranged.cycles <= exchange.start

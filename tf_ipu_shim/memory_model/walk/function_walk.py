@@ -83,7 +83,7 @@ class FunctionAnalyzer(BlockWriter):
             sent = self.value(source, state)
             name, size = self.blocks[source].values[sent].owner, self.context.sizes.of(state.spec)
             if sent not in sent_by_ipu.get(source, ()):
-                self._rearrange(source, sent, name, key)
+                self._rearrange(source, sent, key)
             block = self.blocks.setdefault(destination, Block(f"IPU {destination}"))
             received = {destination: block.add(Value(size, name, "exchange"))}
             # Elements keep their places on the tiles: poputil/TileMapping.hpp, lines 459 to 460.
@@ -107,16 +107,17 @@ class FunctionAnalyzer(BlockWriter):
             self.block(ipu).run(owner, sent_here, received_by_ipu.get(ipu, ()), work=sync_point)
         return results
 
-    def _rearrange(self, ipu: int, sent: int, name: str, exchange: int) -> None:
+    def _rearrange(self, ipu: int, sent: int, exchange: int) -> None:
         """Adds the copy that puts a matmul's result in order before it leaves the IPU."""
         names = self.context.names
         work = None if names is None else matmul_of(self.blocks[ipu], sent)
         if names is None or work is None:
             return
-        size = self.blocks[ipu].values[sent].bytes
-        copied = names.name(f"Copy_{name}_to_", "inter-ipu-copy/OnTileCopy", group=("exchange", exchange))
-        copy = Computation("copy", copied, ElementCount(size // work.element_bytes), work.element_bytes)
-        self.block(ipu).run(name, (sent,), (), work=copy)
+        result = self.blocks[ipu].values[sent]
+        instruction = work.name.rpartition("/")[0]
+        copied = names.name(f"Copy_{instruction}_to_", "inter-ipu-copy/OnTileCopy", group=("exchange", exchange))
+        copy = Computation("copy", copied, ElementCount(result.bytes // work.element_bytes), work.element_bytes)
+        self.block(ipu).run(result.owner, (sent,), (), work=copy)
 
     def _inside(
         self, function: str, inputs: Sequence[TensorState], remote: Set[int] = frozenset(), pipeline: str = ""
