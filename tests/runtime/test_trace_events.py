@@ -132,6 +132,19 @@ def test_variables_that_are_only_read_stay(graph):
     assert found == [BEGIN, END, LOAD, TO_DEVICE, EXECUTE, EXECUTE]
 
 
+def test_synthetic_parameters_are_not_transferred(graph, monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", "--synthetic_data_categories=parameters")
+    configured()
+    fed, weights = placeholder(), variable()
+    step = compiled(lambda x: weights.assign_add(tf.matmul(x, weights)), fed)
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        session.run(step, {fed: ONES})
+        weights.eval(session)
+        found = utils.extract_all_types_from_event_trace(session.run(gen_ipu_ops.ipu_event_trace()))
+    assert found == [BEGIN, END, LOAD, EXECUTE]
+
+
 def test_transfers_only_where_they_are_wanted(graph):
     configured(transfers=False)
     fed, weights = placeholder(), variable()

@@ -54,7 +54,8 @@ def describe(
     module = module_name(request.function)
     described = program_pb2.Compilation(module=module, launches=launches, progress_bar=shows_bar(request.library))
     if profiling.enable_ipu_trace_events:
-        tensors = _tensors(request, variable_chips)
+        # Synthetic parameters are not moved between host and IPU.
+        tensors = [] if flags.current().is_synthetic("parameters") else _tensors(request, variable_chips)
         described.events.CopyFrom(
             trace.events_of(request.ordinal, module, profiling, tensors, cache=cache, **details._asdict())
         )
