@@ -68,6 +68,18 @@ def test_collectives(ipus):
     np.testing.assert_allclose(result["assumed"], values)
 
 
+def test_a_float16_sum_that_overflows_is_clipped():
+    """80,000 is beyond the largest number, 60,000 is not."""
+
+    def collect(x):
+        index = tf.cast(replication_ops.replication_index(), tf.float16)
+        value = tf.stack([40000.0 + 0 * index, -40000.0 + 0 * index, 40000.0 - 20000.0 * index])
+        return {"sum": cross_replica_ops.cross_replica_sum(value)}
+
+    result, _ = sent(collect, 2)
+    assert result["sum"].tolist() == [[65504, -65504, 60000]] * 2
+
+
 @pytest.mark.parametrize("execution_mode", ["kernels", "xla"])
 @pytest.mark.parametrize("ipus", [2, 4])
 def test_sums_and_what_is_made_of_them_are_each_replicas_own(ipus, execution_mode, monkeypatch):

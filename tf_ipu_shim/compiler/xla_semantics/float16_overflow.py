@@ -1,7 +1,7 @@
 """Clips overflowing float16 results to 65504, as IPUs do, instead of infinity.
 
 With `floating_point_behaviour.nanoo` they are NaN; programs run in mode `kernels` then (`float_checks.cc`). In mode
-`kernels`, and in uncompiled ops, results are checked after each op (`half_overflow.cc`). XLA programs have a clip
+`kernels`, and in uncompiled ops, results are checked after each op (`float16_overflow.cc`). XLA programs have a clip
 behind each op that may overflow; the memory plan and the cycle counts do not include it.
 
 A finite number divided by zero is NaN: a division of float16 is one of float32 on an IPU, whose infinity is not a
@@ -20,26 +20,26 @@ from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 OVERFLOWING = frozenset(
-    "AccumulateNV2 Add AddN AddV2 Atanh AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 BesselI0 "
-    "BesselI1 BesselK0 BesselK1 BesselY0 BesselY1 BiasAdd BiasAddGrad BiasAddV1 Cast Conv2D Conv2DBackpropFilter "
-    "Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Cosh Cross Cumprod Cumsum "
-    "CumulativeLogsumexp DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
+    "AccumulateNV2 Add AddN AddV2 Atanh AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 "
+    "BatchMatMulV3 BesselI0 BesselI1 BesselK0 BesselK1 BesselY0 BesselY1 BiasAdd BiasAddGrad BiasAddV1 Cast Conv2D "
+    "Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2 Cosh Cross Cumprod "
+    "Cumsum CumulativeLogsumexp DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
     "DepthwiseConv2dNativeBackpropInput Digamma Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput Div "
     "DivNoNan Einsum EluGrad Erfinv EuclideanNorm Exp Expm1 FloorDiv FusedBatchNorm FusedBatchNormGrad "
     "FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 InplaceAdd InplaceSub Inv InvGrad "
     "L2Loss LRN LRNGrad LeakyRelu LeakyReluGrad Lgamma Log Log1p LogSoftmax MatMul MatrixInverse MaxPool3DGrad "
-    "MaxPoolGrad MaxPoolGradV2 MaxPoolGradWithArgmax Mean Mul MulNoNan Pow Prod RealDiv Reciprocal ReciprocalGrad "
-    "ResizeBilinearGrad ResizeNearestNeighborGrad Rsqrt RsqrtGrad ScatterNd SegmentProd SegmentSum Selu SeluGrad "
-    "SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits SoftplusGrad SoftsignGrad SparseSegmentMeanGrad "
-    "SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum "
-    "SparseSegmentSumGrad SparseSegmentSumWithNumSegments SparseSoftmaxCrossEntropyWithLogits SparseTensorDenseMatMul "
-    "SqrtGrad Square SquaredDifference Sub Sum Tan TanhGrad TensorScatterAdd TensorScatterSub TruncateDiv "
-    "UnsortedSegmentProd UnsortedSegmentSum Xdivy Xlog1py Xlogy _FusedBatchNormEx _FusedConv2D "
-    "_FusedDepthwiseConv2dNative _FusedMatMul".split()
+    "MaxPoolGrad MaxPoolGradV2 MaxPoolGradWithArgmax Mean MirrorPadGrad Mul MulNoNan Pow Prod RealDiv Reciprocal "
+    "ReciprocalGrad ResizeBilinearGrad ResizeNearestNeighborGrad Rsqrt RsqrtGrad ScatterNd ScatterNdNonAliasingAdd "
+    "SegmentProd SegmentSum Selu SeluGrad SigmoidGrad Sinh SoftmaxCrossEntropyWithLogits SoftplusGrad SoftsignGrad "
+    "SparseSegmentMeanGrad SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments "
+    "SparseSegmentSum SparseSegmentSumGrad SparseSegmentSumWithNumSegments SparseSoftmaxCrossEntropyWithLogits "
+    "SparseTensorDenseMatMul SqrtGrad Square SquaredDifference Sub Sum Tan TanhGrad TensorScatterAdd "
+    "TensorScatterSub TruncateDiv UnsortedSegmentProd UnsortedSegmentSum Xdivy Xlog1py Xlogy _FusedBatchNormEx "
+    "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul".split()
 )
-"""Ops whose results may be out of range where their operands are not; the same as in `half_overflow.cc`."""
+"""Ops whose results may be out of range where their operands are not; the same as in `float16_overflow.cc`."""
 DIVISORS = {"Div": 1, "FloorDiv": 1, "Inv": 0, "RealDiv": 1, "Reciprocal": 0, "Rsqrt": 0, "Xdivy": 1}
-"""Those that divide, with the operand that they divide by; the same as in `half_overflow.cc`."""
+"""Those that divide, with the operand that they divide by; the same as in `float16_overflow.cc`."""
 _UPDATES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter", "AssignAddVariableOp", "AssignSubVariableOp")
 HALF, _FLOAT = types_pb2.DT_HALF, types_pb2.DT_FLOAT
 _FLOAT16_MAX = np.float32(65504)

@@ -30,24 +30,25 @@ constexpr uint16_t kHalfSign = 0x8000, kHalfInfinity = 0x7c00, kLargestHalf = 0x
 bool IsOverflowing(const std::string& op) {
   static const auto* const ops = new std::set<std::string>{
       "AccumulateNV2", "Add", "AddN", "AddV2", "Atanh", "AvgPool", "AvgPool3D", "AvgPool3DGrad", "AvgPoolGrad",
-      "BatchMatMul", "BatchMatMulV2", "BesselI0", "BesselI1", "BesselK0", "BesselK1", "BesselY0", "BesselY1",
-      "BiasAdd", "BiasAddGrad", "BiasAddV1", "Cast", "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput",
-      "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "Cosh", "Cross", "Cumprod", "Cumsum",
-      "CumulativeLogsumexp", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
+      "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "BesselI0", "BesselI1", "BesselK0", "BesselK1", "BesselY0",
+      "BesselY1", "BiasAdd", "BiasAddGrad", "BiasAddV1", "Cast", "Conv2D", "Conv2DBackpropFilter",
+      "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2", "Cosh", "Cross",
+      "Cumprod", "Cumsum", "CumulativeLogsumexp", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
       "DepthwiseConv2dNativeBackpropInput", "Digamma", "Dilation2D", "Dilation2DBackpropFilter",
       "Dilation2DBackpropInput", "Div", "DivNoNan", "Einsum", "EluGrad", "Erfinv", "EuclideanNorm", "Exp", "Expm1",
       "FloorDiv", "FusedBatchNorm", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3",
       "FusedBatchNormV2", "FusedBatchNormV3", "InplaceAdd", "InplaceSub", "Inv", "InvGrad", "L2Loss", "LRN",
       "LRNGrad", "LeakyRelu", "LeakyReluGrad", "Lgamma", "Log", "Log1p", "LogSoftmax", "MatMul", "MatrixInverse",
-      "MaxPool3DGrad", "MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradWithArgmax", "Mean", "Mul", "MulNoNan", "Pow",
-      "Prod", "RealDiv", "Reciprocal", "ReciprocalGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "Rsqrt",
-      "RsqrtGrad", "ScatterNd", "SegmentProd", "SegmentSum", "Selu", "SeluGrad", "SigmoidGrad", "Sinh",
-      "SoftmaxCrossEntropyWithLogits", "SoftplusGrad", "SoftsignGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtN",
-      "SparseSegmentSqrtNGrad", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSum", "SparseSegmentSumGrad",
-      "SparseSegmentSumWithNumSegments", "SparseSoftmaxCrossEntropyWithLogits", "SparseTensorDenseMatMul", "SqrtGrad",
-      "Square", "SquaredDifference", "Sub", "Sum", "Tan", "TanhGrad", "TensorScatterAdd", "TensorScatterSub",
-      "TruncateDiv", "UnsortedSegmentProd", "UnsortedSegmentSum", "Xdivy", "Xlog1py", "Xlogy", "_FusedBatchNormEx",
-      "_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul"};
+      "MaxPool3DGrad", "MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradWithArgmax", "Mean", "MirrorPadGrad", "Mul",
+      "MulNoNan", "Pow", "Prod", "RealDiv", "Reciprocal", "ReciprocalGrad", "ResizeBilinearGrad",
+      "ResizeNearestNeighborGrad", "Rsqrt", "RsqrtGrad", "ScatterNd", "ScatterNdNonAliasingAdd", "SegmentProd",
+      "SegmentSum", "Selu", "SeluGrad", "SigmoidGrad", "Sinh", "SoftmaxCrossEntropyWithLogits", "SoftplusGrad",
+      "SoftsignGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtN", "SparseSegmentSqrtNGrad",
+      "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSum", "SparseSegmentSumGrad",
+      "SparseSegmentSumWithNumSegments", "SparseSoftmaxCrossEntropyWithLogits", "SparseTensorDenseMatMul",
+      "SqrtGrad", "Square", "SquaredDifference", "Sub", "Sum", "Tan", "TanhGrad", "TensorScatterAdd",
+      "TensorScatterSub", "TruncateDiv", "UnsortedSegmentProd", "UnsortedSegmentSum", "Xdivy", "Xlog1py", "Xlogy",
+      "_FusedBatchNormEx", "_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul"};
   return ops->count(op) > 0;
 }
 
@@ -172,6 +173,11 @@ Status Saturate(OpKernelContext* context, const Tensor& divisor, int ordinal) {
     if (HasInfinities(*variable)) ClipFloat16(variable);
   });
   return OkStatus();
+}
+
+void ClipSum(Tensor* sum, int ordinal) {
+  if (keeps_infinities[ordinal].load(std::memory_order_relaxed) || FloatChecksOf(ordinal) & kNanOnOverflow) return;
+  if (HasInfinities(*sum)) ClipFloat16(sum);
 }
 
 }  // namespace tf_ipu_shim

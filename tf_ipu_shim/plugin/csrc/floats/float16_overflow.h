@@ -24,4 +24,7 @@ tensorflow::Tensor DivisorOf(tensorflow::OpKernelContext* context);
 // Clips float16 results of an op on a device, and variables that it updated; nothing on an IPU model.
 tensorflow::Status Saturate(tensorflow::OpKernelContext* context, const tensorflow::Tensor& divisor, int ordinal);
 
+// Clips a float16 sum in its own memory; nothing on an IPU model, nor where overflows are to be NaN.
+void ClipSum(tensorflow::Tensor* sum, int ordinal);
+
 }  // namespace tf_ipu_shim

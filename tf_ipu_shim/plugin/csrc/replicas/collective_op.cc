@@ -12,6 +12,7 @@
 
 #include "device/counters.h"
 #include "device/device.h"
+#include "floats/float16_overflow.h"
 #include "protocol/driver_messages.h"
 #include "replicas/rendezvous.h"
 #include "process/python_call.h"
@@ -327,6 +328,12 @@ class CollectiveOp : public AsyncOpKernel {
     return OkStatus();
   }
 
+  static void ClipOverflows(OpKernelContext* context, const std::vector<Tensor>& sums) {
+    const IpuDevice* const device = AsIpuDevice(context->function_library()->device());
+    if (device == nullptr) return;
+    for (Tensor sum : sums) ClipSum(&sum, device->ordinal());
+  }
+
   static Status Add(OpKernelContext* context, const std::vector<const char*>& values,
                     const std::vector<Tensor>& results) {
     switch (results[0].dtype()) {
@@ -334,9 +341,13 @@ class CollectiveOp : public AsyncOpKernel {
   case DataTypeToEnum<T>::value:           \
     SumInto<T>(context, values, results);  \
     return OkStatus();
-      TF_CALL_half(TF_IPU_SUM) TF_CALL_bfloat16(TF_IPU_SUM) TF_CALL_float(TF_IPU_SUM) TF_CALL_double(TF_IPU_SUM)
-          TF_CALL_int32(TF_IPU_SUM) TF_CALL_int64(TF_IPU_SUM) TF_CALL_uint32(TF_IPU_SUM) TF_CALL_uint8(TF_IPU_SUM)
-              TF_CALL_int8(TF_IPU_SUM) TF_CALL_complex64(TF_IPU_SUM)
+      case DT_HALF:
+        SumInto<Eigen::half>(context, values, results);
+        ClipOverflows(context, results);
+        return OkStatus();
+      TF_CALL_bfloat16(TF_IPU_SUM) TF_CALL_float(TF_IPU_SUM) TF_CALL_double(TF_IPU_SUM) TF_CALL_int32(TF_IPU_SUM)
+          TF_CALL_int64(TF_IPU_SUM) TF_CALL_uint32(TF_IPU_SUM) TF_CALL_uint8(TF_IPU_SUM) TF_CALL_int8(TF_IPU_SUM)
+              TF_CALL_complex64(TF_IPU_SUM)
 #undef TF_IPU_SUM
       default:
         return errors::Unimplemented("A sum over replicas cannot take ", DataTypeString(results[0].dtype()),
