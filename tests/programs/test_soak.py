@@ -251,23 +251,26 @@ def test_a_process_that_an_op_ends_is_a_difference(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("op", "what", "mode", "detail", "fails"),
+    ("op", "tensors", "what", "mode", "detail", "fails"),
     [
-        ("OnesLike", "values", "xla", "result 1", False),
-        ("OnesLike", "values", "eager", "result 1", True),
-        ("OnesLike", "NaN", "xla", "result 1", True),
-        ("OnesLike", "values", "xla", "the process was ended by SIGABRT", True),
-        ("SqrtGrad", "largest", "xla", "result 0", False),
-        ("SqrtGrad", "NaN", "xla", "result 0", True),
-        ("Abs", "values", "xla", "result 0", True),
-        ("MaxPoolGrad", "", "xla", "result 0", True),
-        ("MaxPoolGrad", "NaN in input 0", "xla", "result 0", False),
+        ("SparseAdd", "", "values", "kernels", "result 1", False),
+        ("SparseAdd", "", "values", "xla", "result 1", True),
+        ("SparseAdd", "", "NaN", "kernels", "result 1", True),
+        ("SparseAdd", "", "values", "kernels", "the process was ended by SIGABRT", True),
+        ("Conv3D", "float32[1, 4, 4, 4, 2]", "values", "eager", "result 0", True),
+        ("Conv3D", "float16[1, 4, 4, 4, 2]", "values", "eager", "result 0", False),
+        ("SqrtGrad", "", "largest", "xla", "result 0", False),
+        ("SqrtGrad", "", "NaN", "xla", "result 0", True),
+        ("Abs", "", "values", "xla", "result 0", True),
+        ("MaxPoolGrad", "", "values", "xla", "result 0", True),
+        ("MaxPoolGrad", "", "NaN in input 0", "xla", "result 0", False),
     ],
 )
-def test_known_differences_are_told_and_do_not_fail(op, what, mode, detail, fails):
+def test_known_differences_are_told_and_do_not_fail(op, tensors, what, mode, detail, fails):
     report = op_lane.Report()
-    report.add({"op": op, "case": f"{op}()", "what": what, "mode": mode, "status": "different", "detail": detail})
-    assert (report.differences, report.known) == ([f"{op}() {mode}: {detail}"], [])[:: 1 if fails else -1]
+    case = f"{op}({tensors})"
+    report.add({"op": op, "case": case, "what": what, "mode": mode, "status": "different", "detail": detail})
+    assert (report.differences, report.known) == ([f"{case} {mode}: {detail}"], [])[:: 1 if fails else -1]
 
 
 def test_why_ops_are_not_run():
