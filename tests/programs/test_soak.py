@@ -407,6 +407,18 @@ def test_sizes_that_are_no_part_are_refused(size, capsys):
     assert "expected more than 0 and at most 1" in capsys.readouterr().err
 
 
+def test_a_long_part_is_cut_by_the_numbers_of_its_programs():
+    options = soak_command._parsed("--first 7 --models 9 --compared 50".split())
+    pieces = [piece.arguments for piece in lanes.pieces(["models", "seeds", "keras"], options)]
+    assert pieces[:4] == [
+        (),
+        ("--models", "4", "--first", "7"),
+        ("--models", "4", "--first", "11"),
+        ("--models", "1", "--first", "15"),
+    ]
+    assert pieces[4:] == [("--compared", "50", "--first", "7")]
+
+
 @pytest.mark.slow
 def test_pieces_are_processes_and_one_that_ends_early_is_wrong(capsys):
     """A program that is right, and an option that there is not, with which the process ends."""
