@@ -153,7 +153,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
     **dict.fromkeys((f"ResourceApply{kind}" for kind in ("AdaMax", "Adadelta", "AddSign", "KerasMomentum",
                                                          "PowerSign")), [_RATES]),
     "MaxPoolGrad": [_POOLED_NAN],
-    "MaxPoolGradGrad": [_NO_POOLING],
+    **dict.fromkeys(("MaxPoolGradGrad", "MaxPool3DGradGrad"), [_NO_POOLING]),
     "MaxPool": [_WINDOWS, _SHAPE],
     "RandomUniformInt": [_RANGE],
     "SparseAdd": [_THRESHOLD],

@@ -120,9 +120,14 @@ RANDOM = ("Random", "Multinomial", "ParameterizedTruncatedNormal", "TruncatedNor
           "XlaRngBitGenerator")  # fmt: skip
 
 _IMAGE = (1, 4, 4, 3)
-# An image and a volume of different numbers, and the largest of each window.
+# An image and a volume of different numbers, and the largest of each window, with its index.
 _DISTINCT = np.random.default_rng(0).permutation(48).reshape(1, 4, 4, 3) / 64
-_LARGEST = _DISTINCT.reshape(1, 2, 2, 2, 2, 3).max((2, 4))
+_WINDOWS, _INDICES = (
+    values.reshape(1, 2, 2, 2, 2, 3).transpose(0, 1, 3, 5, 2, 4).reshape(1, 2, 2, 3, 4)
+    for values in (_DISTINCT, np.arange(48))
+)
+_LARGEST = _WINDOWS.max(-1)
+_PLACES = np.take_along_axis(_INDICES, _WINDOWS.argmax(-1)[..., None], -1)[..., 0]
 _SOLID = np.random.default_rng(0).permutation(128).reshape(1, 4, 4, 4, 2) / 128
 _SOLID_LARGEST = _SOLID.reshape(1, 2, 2, 2, 2, 2, 2, 2).max((2, 4, 6))
 _VOLUME = (1, 4, 4, 4, 2)
@@ -133,6 +138,7 @@ _CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 _NORM = ((3,), (3,), (3,), (3,))
 _DILATE = {"strides": [1, 1, 1, 1], "rates": [1, 1, 1, 1], "padding": "SAME"}
 _SPARSE = ([[0, 1], [1, 2]], (2,), [2, 3])
+_CELL = ((2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,))
 _BOXES = [[0.0, 0.0, 1.0, 1.0], [0.0, 0.1, 1.0, 1.1], [0.0, 2.0, 1.0, 3.0]]
 _ROWS = ((4, 3), [0, 1, 3], [0, 0, 1])
 
@@ -156,6 +162,7 @@ RECIPES: dict[str, list[Recipe]] = {
         Recipe([_DISTINCT, _LARGEST, (1, 2, 2, 3), [1, 2, 2, 1], [1, 2, 2, 1]], {"padding": "SAME"})
     ],
     "MaxPoolWithArgmax": [Recipe([_IMAGE], _POOL)],
+    "MaxPoolGradWithArgmax": [Recipe([_DISTINCT, (1, 2, 2, 3), _PLACES], _POOL)],
     **{f"Quantized{kind}Pool": [Recipe([_IMAGE, -1.0, 1.0], _POOL)] for kind in ("Avg", "Max")},
     **{f"Quantized{kind}": [Recipe([(2, 3), (2, 3), -1.0, 1.0, -1.0, 1.0])] for kind in ("Add", "Mul")},
     **{f"Quantized{kind}": [Recipe([(2, 3), -1.0, 1.0])] for kind in ("Relu", "Relu6")},
@@ -169,6 +176,7 @@ RECIPES: dict[str, list[Recipe]] = {
     "MaxPool3DGrad": [
         Recipe([_SOLID, _SOLID_LARGEST, (1, 2, 2, 2, 2)], {**_POOL3D, "strides": [1, 2, 2, 2, 1]})
     ],
+    "MaxPool3DGradGrad": [Recipe([_SOLID, _SOLID_LARGEST, _VOLUME], {**_POOL3D, "strides": [1, 2, 2, 2, 1]})],
     "FusedBatchNorm": [Recipe([_IMAGE, (3,), (3,), (0,), (0,)]), Recipe([_IMAGE, *_NORM], {"is_training": False})],
     "FusedBatchNormV2": [Recipe([_IMAGE, (3,), (3,), (0,), (0,)]), Recipe([_IMAGE, *_NORM], {"is_training": False})],
     "FusedBatchNormV3": [Recipe([_IMAGE, (3,), (3,), (0,), (0,)]), Recipe([_IMAGE, *_NORM], {"is_training": False})],
@@ -254,11 +262,11 @@ RECIPES: dict[str, list[Recipe]] = {
     "ResizeBilinearGrad": [Recipe([(1, 6, 8, 3), _IMAGE])],
     "ResizeNearestNeighborGrad": [Recipe([(1, 6, 8, 3), [4, 4]])],
     **{f"NonMaxSuppressionV{version}": [Recipe([_BOXES, (3,), 2, 0.5, 0.1])] for version in (3, 4)},
-    "BlockLSTM": [
-        Recipe([2, (2, 2, 3), (2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)]),
-    ],
-    "LSTMBlockCell": [Recipe([(2, 3), (2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)])],
+    **{op: [Recipe([2, (2, 2, 3), *_CELL])] for op in ("BlockLSTM", "BlockLSTMV2")},
+    "LSTMBlockCell": [Recipe([(2, 3), *_CELL])],
+    "LSTMBlockCellGrad": [Recipe([(2, 3), *_CELL, *[(2, 4)] * 8])],
     "GRUBlockCell": [Recipe([(2, 3), (2, 4), (7, 8), (7, 4), (8,), (4,)])],
+    "GRUBlockCellGrad": [Recipe([(2, 3), (2, 4), (7, 8), (7, 4), (8,), (4,), *[(2, 4)] * 4])],
     "SpaceToBatchND": [Recipe([(1, 4, 4, 3), [2, 2], [[0, 0], [0, 0]]])],
     "BatchToSpaceND": [Recipe([(4, 2, 2, 3), [2, 2], [[0, 0], [0, 0]]])],
     "ExtractImagePatches": [
@@ -295,6 +303,18 @@ RECIPES: dict[str, list[Recipe]] = {
                                           {"interpolation": "NEAREST"})],
     "ImageProjectiveTransformV3": [Recipe([_IMAGE, [[1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]], [4, 4], 0.0],
                                           {"interpolation": "BILINEAR"})],
+    "NonMaxSuppressionWithOverlaps": [Recipe([(3, 3), (3,), 2, 0.5, 0.1])],
+    "CombinedNonMaxSuppression": [Recipe([[[[box] for box in _BOXES]], (1, 3, 2), 2, 3, 0.5, 0.1])],
+    **{f"ExtractGlimpse{version}": [Recipe([_IMAGE, [2, 2], (1, 2)], {"uniform_noise": False, "noise": "zero"})]
+       for version in ("", "V2")},
+    "RaggedGather": [Recipe([[[0, 2, 4]], (4,), [1, 0]], {"OUTPUT_RAGGED_RANK": 1})],
+    "SetSize": [Recipe([[[0, 0], [1, 0]], [1, 2], [2, 2]])],
+    "SparseAddGrad": [Recipe([(2,), *[[[0, 1], [1, 2]]] * 3])],
+    "SparseSliceGrad": [Recipe([(1,), [[0, 1], [1, 2]], [0, 0], [[0, 1]]])],
+    "StringToHashBucketStrong": [Recipe([[b"a", b"bc"]], {"num_buckets": 5, "key": [1, 2]})],
+    "XlaDynamicSlice": [Recipe([(4, 3), [1, 0], [2, 2]])],
+    "XlaSvd": [Recipe([(3, 3)], {"max_iter": 100, "epsilon": 1e-6, "precision_config": ""})],
+    "ResourceSparseApplyAdagradDA": [Recipe([(4, 3), (4, 3), (4, 3), (2, 3), [0, 2], 0.1, 0.1, 0.1, 1])],
     "NonMaxSuppression": [Recipe([_BOXES, (3,), 2])],
     "NonMaxSuppressionV2": [Recipe([_BOXES, (3,), 2, 0.5])],
     "NonMaxSuppressionV5": [Recipe([_BOXES, (3,), 2, 0.5, 0.1, 0.0])],
