@@ -1,7 +1,7 @@
 """Cycles of vertices beside the figures of PopLibs' own estimators, in `published_cycles.csv`.
 
 PopLibs' functions gave the figures: compiled as they stand for a target of six workers with 64-bit data paths. Random
-numbers, activations and sorts were added up by hand. `source` is the file below `lib/` at 7eac0f2, and the line of the
+numbers and activations were added up by hand. `source` is the file below `lib/` at 7eac0f2, and the line of the
 table's entry or of the function.
 """
 
@@ -43,26 +43,32 @@ def named(name):
     return lambda operation, dtype, size: vertices.elementwise(GC200, int(size), name, dtype)
 
 
-def inner(name):
+def broadcast(form, name):
     def cycles(row, dtype, rows):
         elements = int(row) * int(rows)
-        (found,) = vertices._vector_broadcasts(GC200, elements, name, dtype, "inner", int(row))
+        (found,) = vertices._vector_broadcasts(GC200, elements, name, dtype, form, int(row))
         # The fastest vertex is used: never a slower one than this.
-        assert vertices.elementwise(GC200, elements, name, dtype, "inner", int(row)) <= found
+        assert vertices.elementwise(GC200, elements, name, dtype, form, int(row)) <= found
         return found
 
     return cycles
 
 
-def reduction(function, *, shapes=True):
+def reduction(function, *, shapes=True, **options):
+    takes_operation = function is not library_vertices.continuous_reduce_worker
+
     def cycles(operation, dtype, size):
         outputs, partials = two(size)
-        options = {} if function is not library_vertices.regions_reduce_worker else {"adds": operation == "add"}
-        if function is library_vertices.strided_reduce_worker:
-            options["adds"] = operation == "add"
-        return function(*((outputs, partials) if shapes else (partials,)), dtype, **options)
+        adds = {"adds": operation == "add"} if takes_operation else {}
+        return function(*((outputs, partials) if shapes else (partials,)), dtype, **adds, **options)
 
     return cycles
+
+
+def swaps(has_values):
+    return lambda distance, dtype, size: library_vertices.compare_and_swap(
+        GC200, int(size), int(distance), dtype, has_values
+    )
 
 
 def pooling(kind):
@@ -100,9 +106,8 @@ MODELLED = {
     "clamp": named("clamp"),
     "scaled_add": named("scaled_add"),
     "cast": lambda _, dtypes, size: vertices.cast(GC200, int(size), *dtypes.split(">")),
-    "inner_add": inner("add"),
-    "inner_multiply": inner("multiply"),
-    "inner_divide": inner("divide"),
+    **{f"inner_{name}": broadcast("inner", name) for name in ("add", "multiply", "divide")},
+    **{f"outer_{name}": broadcast("outer", name) for name in ("add", "subtract", "multiply")},
     "slice": lambda row, dtype, size: library_vertices.multi_slice(GC200, int(size), int(row), dtype),
     "update": lambda row, dtype, size: library_vertices.multi_slice(GC200, int(size), int(row), dtype, writes=True),
     "update_add": lambda row, dtype, size: library_vertices.multi_update_add(GC200, int(size), int(row), dtype),
@@ -111,6 +116,9 @@ MODELLED = {
     "continuous": reduction(library_vertices.continuous_reduce_worker),
     "regions": reduction(library_vertices.regions_reduce_worker),
     "single": reduction(library_vertices.single_reduce_worker, shapes=False),
+    "strided_interleaved": reduction(library_vertices.strided_reduce_worker, interleaved=True),
+    "continuous_interleaved": reduction(library_vertices.continuous_reduce_worker, interleaved=True),
+    "single_interleaved": reduction(library_vertices.single_reduce_worker, shapes=False, interleaved=True),
     "random": lambda name, dtype, size: library_vertices.random_numbers(GC200, int(size), dtype, name),
     "pool_max": pooling("max"),
     "pool_sum": pooling("sum"),
@@ -121,9 +129,14 @@ MODELLED = {
     "outer_product": lambda shape, dtype, group: library_vertices.outer_product(*two(shape), int(group), dtype),
     "reduce_add": added_up,
     "heap_sort": lambda _, dtype, size: library_vertices.heap_sort(int(size)),
-    "compare_and_swap": lambda distance, dtype, size: library_vertices.compare_and_swap(
-        GC200, int(size), int(distance), dtype
+    "heap_sort_values": lambda _, dtype, size: library_vertices.heap_sort(int(size), True),
+    "compare_and_swap": swaps(False),
+    "compare_and_swap_values": swaps(True),
+    "triangular_solve": lambda side, dtype, size: library_vertices.triangular_solve(
+        GC200, int(size), dtype, side == "lower"
     ),
+    "triangular_inverse": lambda _, dtype, size: library_vertices.triangular_inverse(int(size), dtype),
+    "cholesky": lambda _, dtype, size: library_vertices.cholesky(int(size), dtype),
     "inverse_deviations": lambda _, dtype, size: library_vertices.inverse_deviations(int(size)),
 }
 
@@ -175,3 +188,6 @@ def test_interleaved_memory_never_makes_a_reduction_slower(dtype, interleaved):
         assert function(128, 64, dtype, interleaved=True) <= function(128, 64, dtype, interleaved=interleaved)
     half = library_vertices.strided_reduce_worker(128, 64, dtype, interleaved=True)
     assert half == pytest.approx(library_vertices.strided_reduce_worker(128, 64, dtype) / 2, rel=0.05)
+    # Only sums have accumulators that are twice as wide as the data path.
+    largest = [library_vertices.strided_reduce_worker(128, 64, dtype, False, within) for within in (False, True)]
+    assert largest[0] == largest[1]

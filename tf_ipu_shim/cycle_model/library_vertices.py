@@ -34,8 +34,13 @@ def _accumulator_width(dtype: str) -> int:
     return {"float16": 8, "float32": 4}.get(dtype, 1)
 
 
-def _load_width(dtype: str, is_interleaved: bool) -> int:
-    return vector_width(dtype) * (2 if is_interleaved else 1)
+def _sum_width(dtype: str, adds: bool) -> int:
+    """Returns the elements that a reduction combines at a time: only sums have accumulators."""
+    return _accumulator_width(dtype) if adds else vector_width(dtype)
+
+
+def _elements_a_cycle(dtype: str, adds: bool, is_interleaved: bool) -> int:
+    return min(_sum_width(dtype, adds), vector_width(dtype) * (2 if is_interleaved else 1))
 
 
 def strided_reduce_worker(outputs: int, partials: int, dtype: str, adds: bool = True, interleaved: bool = False) -> int:
@@ -43,7 +48,7 @@ def strided_reduce_worker(outputs: int, partials: int, dtype: str, adds: bool = 
 
     Source: reduction/CycleEstimationFunctions.cpp:212 to 290.
     """
-    width = math.gcd(min(_accumulator_width(dtype), _load_width(dtype, interleaved)), outputs)
+    width = math.gcd(_elements_a_cycle(dtype, adds, interleaved), outputs)
     store = 8 if dtype == "float16" else 5 if adds else 4
     return 16 + -(-outputs // width) * (3 + store + 3 + partials - 1)
 
@@ -53,17 +58,17 @@ def continuous_reduce_worker(outputs: int, partials: int, dtype: str, interleave
 
     Source: reduction/CycleEstimationFunctions.cpp:333 to 360.
     """
-    width = min(_accumulator_width(dtype), _load_width(dtype, interleaved))
+    width = _elements_a_cycle(dtype, True, interleaved)
     return 17 + outputs * (partials // width + 12) + (2 if partials % 2 else 0)
 
 
-def single_reduce_worker(partials: int, dtype: str, interleaved: bool = False) -> int:
+def single_reduce_worker(partials: int, dtype: str, adds: bool = True, interleaved: bool = False) -> int:
     """Returns the cycles of adding one stretch.
 
     Source: reduction/CycleEstimationFunctions.cpp:292 to 331.
     """
-    width = _accumulator_width(dtype)
-    each = width // min(width, _load_width(dtype, interleaved))
+    width = _sum_width(dtype, adds)
+    each = width // _elements_a_cycle(dtype, adds, interleaved)
     return 17 + each * partials // width + partials % width + (0 if dtype == "float32" else 5)
 
 
@@ -72,7 +77,7 @@ def regions_reduce_worker(outputs: int, partials: int, dtype: str, adds: bool = 
 
     Source: reduction/CycleEstimationFunctions.cpp:64 to 183.
     """
-    width = _accumulator_width(dtype) if adds else vector_width(dtype)
+    width = _sum_width(dtype, adds)
     load = (4 if adds else 2) + max(1, width // vector_width(dtype)) + 3
     vectors, remains = divmod(outputs, width)
     cycles = 33 + 24 + 2 * (width.bit_length() - 1)
