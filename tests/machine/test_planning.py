@@ -106,7 +106,11 @@ def test_a_smaller_proportion_takes_less_memory_and_more_time(product, half, fir
     less, more = (plan_matmul(*product, half, proportion) for proportion in sorted((first, second)))
     assume(less.temporary_bytes <= min(first, second) * product[0].bytes_per_tile)
     assert less.temporary_bytes <= more.temporary_bytes
-    assert less.cycles >= more.cycles
+    # As few parts as fit are tried, all as long as the longest: 2 of 13 take 14, where 13 take 13. Nine in eight parts
+    # are worst, and less than twice as long. Equal parts: `test_less_memory_never_makes_it_faster`.
+    assert less.cycles > more.cycles / 2
+    if less.serial == 1:
+        assert less.cycles >= more.cycles
 
 
 @settings(max_examples=60)
