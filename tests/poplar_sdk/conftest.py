@@ -36,3 +36,21 @@ def op_libraries(tmp_path_factory):
     run("g++ -shared -fPIC plain.cc -o libplain.so")
     (directory / "libtext.so").write_text("no library")
     return directory
+
+
+@pytest.fixture(scope="module")
+def op(request, tmp_path_factory):
+    """Calls an op of the library that the module names as `OPS`."""
+    import user_ops  # other tests run without TensorFlow
+
+    return user_ops.caller(*user_ops.compile_ops(request.module.OPS, tmp_path_factory.mktemp("ops")))
+
+
+@pytest.fixture(params=["xla", "kernels", "eager"])
+def run(request, monkeypatch):
+    """Runs a function of TensorFlow on the IPU, in an execution mode."""
+    import user_ops  # other tests run without TensorFlow
+
+    if request.param != "eager":
+        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
+    return user_ops.runner(request.param == "eager")

@@ -3,69 +3,14 @@
 from __future__ import annotations
 
 import math
-import pathlib
-import shlex
-import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import configure
-from tf_ipu_shim.ipu import custom_ops, ipu_strategy
+from tf_ipu_shim.ipu import ipu_strategy
 
-from tf_ipu_shim.poplar_sdk import toolchain
-
-SOURCES = pathlib.Path(__file__).with_name("sources")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """The compiled library and codelets."""
-    directory = tmp_path_factory.mktemp("research")
-    prefix = toolchain.build_libraries()
-    flags = (
-        f"-std=c++17 -O1 -shared -fPIC -I{prefix}/include -L{prefix}/lib -lpopnn -lpoplin -lpopops -lpoputil -lpoplar"
-    )
-    for command in (
-        f"g++ {SOURCES / 'research_ops.cc'} -o libresearch.so {flags}",
-        f"{prefix}/bin/popc {SOURCES / 'research_codelets.cpp'} -o research.gp",
-    ):
-        done = subprocess.run(shlex.split(command), cwd=directory, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    return directory / "libresearch.so", directory / "research.gp"
-
-
-@pytest.fixture(params=["xla", "kernels", "eager"])
-def run(request, monkeypatch):
-    """Runs a function of TensorFlow on the IPU."""
-    if request.param != "eager":
-        monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
-    configure()
-    strategy = ipu_strategy.IPUStrategyV1()
-
-    def run(function, *inputs):
-        with strategy.scope():
-            tensors = [tf.constant(value) for value in inputs]
-            if request.param == "eager":
-                results = function(*tensors)
-            else:
-                results = strategy.run(tf.function(function, jit_compile=True), tensors)
-        return [value.numpy() for value in tf.nest.flatten(results)]
-
-    return run
-
-
-@pytest.fixture
-def op(files):
-    """Calls an op of the library."""
-
-    def call(name, inputs, shapes, types=None, **options):
-        types = types or [tf.float32] * len(shapes)
-        outs = {"output_types": types, "output_shapes": list(map(tf.TensorShape, shapes))}
-        library, codelets = map(str, files)
-        return custom_ops.precompiled_user_op(inputs, library, codelets, outs=outs, op_name=name, **options)
-
-    return call
+OPS = "research"
 
 
 def normal(*shape):

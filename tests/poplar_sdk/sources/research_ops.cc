@@ -1,7 +1,6 @@
 // Custom ops of the kinds that researchers write.
-#include <poplar/Graph.hpp>
-#include <poplar/Program.hpp>
-#include <poplar/Tensor.hpp>
+#include "op_functions.hpp"
+
 #include <poplin/Convolution.hpp>
 #include <poplin/MatMul.hpp>
 #include <popnn/Loss.hpp>
@@ -25,23 +24,6 @@
 using namespace poplar;
 using namespace poplar::program;
 namespace pe = popops::expr;
-
-extern "C" {
-int32_t custom_op_api_level = 5;
-}
-
-#define METADATA(name)                                                                                      \
-  extern "C" void name##_metadata(std::vector<std::int64_t>& allocating_indices,                            \
-                                  std::vector<std::int64_t>& replica_identical_output_indices,              \
-                                  std::map<std::int64_t, std::int64_t>& input_to_output_tensor_aliasing,    \
-                                  bool& is_elementwise, bool& is_stateless, bool& is_hashable, std::uint32_t num_inputs)
-#define BUILD(name)                                                                                              \
-  extern "C" Program name(Graph& graph, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,         \
-                          const std::string& attributes, const std::string& debugPrefix)
-#define GRADIENT(name)                                                                                              \
-  extern "C" Program name##_grad(Graph& graph, int input_grad_index, const std::vector<Tensor>& gradients,          \
-                                 const std::vector<Tensor>& inputs, const std::vector<Tensor>& results,             \
-                                 std::vector<Tensor>& outputs, const std::string& attributes, const std::string& debugPrefix)
 
 METADATA(Stencil) {
   is_stateless = true;
