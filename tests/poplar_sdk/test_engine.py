@@ -205,6 +205,7 @@ def test_devices_are_those_of_the_system(run, monkeypatch, name):
             "bounds: index 3 of a vector of 3 elements",
         ),
         ("constant written", "control_program_error: Copy: the destination contains constants"),
+        ("float predicate", "control_program_error: If: the predicate has type float; expected bool or an integer"),
         ("unconnected stream", "stream_connection_error: Stream 'in' is not connected"),
         ("tile too high", "invalid_tile_mapping: The tile is 8; this graph has 8 tiles"),
     ],

@@ -265,6 +265,7 @@ def test_random_seeds(cases):
     assert (out["uniform"] == out["uniform other"]).mean() < 0.001
     numpy.testing.assert_array_equal(out["drawn"], out["drawn again"])
     assert (out["drawn"] == out["drawn next"]).mean() < 0.001
+    assert "the seed has the shape {2} and the type float. Pass two" in cases["random"].errors["seed"]
 
 
 def test_dropout(cases):

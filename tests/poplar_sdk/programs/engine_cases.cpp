@@ -415,6 +415,10 @@ void constantWritten() {
   c.graph.setTileMapping(constant, 0);
   c.program.add(Copy(c.counted({2}), constant));
 }
+void floatPredicate() {
+  Case c;
+  c.program.add(If(c.counted({}), Sequence(), Sequence()));
+}
 void unconnectedStream() {
   Case c;
   const Tensor x = c.zeros({2});
@@ -460,7 +464,7 @@ const std::map<std::string, std::function<void()>> cases = {
     {"printed", printed}, {"drawn", drawn}, {"names", names}, {"devices", devices}, {"types and intervals", typesAndIntervals}, {"unmapped", unmapped}, {"unmapped vertex", unmappedVertex}, {"overlap", overlap},
     {"unconnected", unconnected}, {"wrong type", wrongType}, {"unknown field", unknownField},
     {"unknown vertex", unknownVertex}, {"throws", throws}, {"out of bounds", outOfBounds},
-    {"constant written", constantWritten}, {"unconnected stream", unconnectedStream}, {"tile too high", tileTooHigh},
+    {"constant written", constantWritten}, {"float predicate", floatPredicate}, {"unconnected stream", unconnectedStream}, {"tile too high", tileTooHigh},
 };
 
 }  // namespace

@@ -201,6 +201,10 @@ inline std::vector<NamedCase> nnCases() {
                      c.output("dropout", poprand::dropout(c.graph, &seed, 8, like, like, 0.75, 1 / 0.75, c.prog));
                      c.output("shaped", poprand::shapedDropout(c.graph, &seed, 8, like.reshape({100, 1000}),
                                                                like.slice(0, 100).reshape({100, 1}), 0.5, 2, c.prog));
+                     c.error("seed", [&] {
+                       const Tensor number = like.slice(0, 2);
+                       poprand::uniform(c.graph, &number, 1, like, FLOAT, -2, 3, c.prog);
+                     });
                      poprand::setSeed(c.graph, seed, 1, c.prog);
                      c.output("drawn", poprand::uniform(c.graph, nullptr, 0, like, FLOAT, 0, 1, c.prog));
                      c.output("drawn next", poprand::uniform(c.graph, nullptr, 0, like, FLOAT, 0, 1, c.prog));

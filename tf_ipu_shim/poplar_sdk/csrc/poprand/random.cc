@@ -38,9 +38,11 @@ class Stream {
 };
 
 void checkSeed(const Tensor *seed) {
-  if (seed != nullptr && (seed->numElements() != 2 || poplar::detail::typeSize(seed->elementType()) != 4))
+  if (seed == nullptr) return;
+  const poplar::Type type = seed->elementType();
+  if (seed->numElements() != 2 || poplar::detail::typeSize(type) != 4 || type.isFloatingPoint())
     fail("poprand", "the seed has the shape " + poputil::detail::describeShape(seed->shape()) + " and the type " +
-         poputil::detail::typeName(seed->elementType()), "Pass two elements of type unsigned int");
+         poputil::detail::typeName(type), "Pass two elements of type unsigned int");
 }
 
 void checkType(const poplar::Type &type, bool integers) {

@@ -52,6 +52,9 @@ void checkSingle(const char* step, const Tensor& tensor) {
   if (tensor.numElements() != 1)
     throw control_program_error(std::string(step) + ": the predicate has shape " + tensor.shapeToString() +
                                 "; expected one element. Pass such a tensor.");
+  if (tensor.elementType().isFloatingPoint())
+    throw control_program_error(std::string(step) + ": the predicate has type " + tensor.elementType().toString().str() +
+                                "; expected bool or an integer. Compare it, or cast it.");
 }
 
 void checkRemote(const Tensor& tensor, const RemoteBuffer& buffer, const std::optional<Tensor>& offset) {
