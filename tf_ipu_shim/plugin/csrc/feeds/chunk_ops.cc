@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "feeds/dataset_op.h"
 #include "feeds/infeed_fetcher.h"
 #include "feeds/infeed_source.h"
 #include "feeds/outfeeds.h"
@@ -77,10 +78,9 @@ REGISTER_OP("IpuOutfeedEnqueueChunk")
     .SetIsStateful()
     .SetShapeFn(shape_inference::NoOutputs);
 
-class ChunkBeginOp : public data::HybridAsyncOpKernel {
+class ChunkBeginOp : public DatasetOp {
  public:
-  // The base has a separate thread for a dataset that makes it wait.
-  explicit ChunkBeginOp(OpKernelConstruction* context) : HybridAsyncOpKernel(context, "tf_data_iterator_get_next") {
+  explicit ChunkBeginOp(OpKernelConstruction* context) : DatasetOp(context) {
     OP_REQUIRES_OK(context, source_.Init(context));
     OP_REQUIRES_OK(context, context->GetAttr("chunk", &chunk_));
     fetcher_ = std::make_unique<InfeedFetcher>(chunk_);

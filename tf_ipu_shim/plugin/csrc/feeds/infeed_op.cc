@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/arena.h"
+#include "feeds/dataset_op.h"
 #include "feeds/infeed_source.h"
 #include "kernels/output_shapes.h"
 #include "programs/program_runs.h"
@@ -126,10 +127,9 @@ std::shared_ptr<ReplicaElementQueue> ReplicaElementQueueOf(const void* iterator)
   return dealer;
 }
 
-class InfeedDequeueOp : public data::HybridAsyncOpKernel {
+class InfeedDequeueOp : public DatasetOp {
  public:
-  // The base has a separate thread for datasets that make a caller wait.
-  explicit InfeedDequeueOp(OpKernelConstruction* context) : HybridAsyncOpKernel(context, "tf_data_iterator_get_next") {
+  explicit InfeedDequeueOp(OpKernelConstruction* context) : DatasetOp(context) {
     OP_REQUIRES_OK(context, source_.Init(context));
     OP_REQUIRES_OK(context, context->GetAttr("chip", &chip_));
     OP_REQUIRES(context, chip_ < kMaxChips, errors::InvalidArgument(name(), ": there is no IPU ", chip_));
