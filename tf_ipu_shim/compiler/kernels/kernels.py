@@ -234,7 +234,7 @@ class _FunctionCopies:
             present = set(node.input)
             node.input.extend(tensor_name for tensor_name in orders.get(node.name, ()) if tensor_name not in present)
         if not self._options.refuses:
-            _clamp_inputs(copy)
+            guard_inputs(copy)
         for node in copy.node_def:
             op_functions.restore_op(node)
         return copy
@@ -266,11 +266,6 @@ def _return_after_accesses(function: function_pb2.FunctionDef) -> None:
         if node.name not in returned and not variables.isdisjoint(node.input):
             function.signature.control_output.append(node.name)
             function.control_ret[node.name] = node.name
-
-
-def _clamp_inputs(function: function_pb2.FunctionDef) -> None:
-    nodes = {node.name: node for node in function.node_def}
-    function.node_def.extend([added for node in nodes.values() for added in guard_inputs(node, nodes)])
 
 
 def _renamed(tensor_name: str, launches: Iterable[str]) -> str:
