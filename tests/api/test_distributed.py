@@ -22,7 +22,6 @@ def single(monkeypatch):
     distributed.init()
     yield
     distributed.shutdown()
-    ipu.config.reset_ipu_configuration()
 
 
 def cluster():

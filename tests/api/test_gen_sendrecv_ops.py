@@ -12,8 +12,6 @@ from tf_ipu_shim.ipu.ops import cross_replica_ops
 from tf_ipu_shim.ipu.scopes import ipu_scope, outside_compilation_scope
 from tf_ipu_shim.poplar.ops import gen_sendrecv_ops
 
-from tf_ipu_shim.runtime import devices
-
 pytestmark = pytest.mark.one_version
 
 IPU, CPU = "/device:IPU:0", "/device:CPU:0"
@@ -21,10 +19,7 @@ IPU, CPU = "/device:IPU:0", "/device:CPU:0"
 
 @pytest.fixture(autouse=True)
 def one_ipu():
-    devices.reset()
     configure(1)
-    yield
-    devices.reset()
 
 
 def configure(ipus):

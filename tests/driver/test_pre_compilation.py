@@ -39,8 +39,6 @@ def only_compiled(own_environment, monkeypatch, tmp_path):
     monkeypatch.setenv("TF_POPLAR_FLAGS", f"--executable_cache_path={tmp_path}")
     configure(config.DeviceConnectionType.PRE_COMPILE)
     plugin.load().reset_counters(0)
-    yield
-    config.reset_ipu_configuration()
 
 
 def compiled_and_not_run(number):

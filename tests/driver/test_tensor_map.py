@@ -42,7 +42,6 @@ def configured(own_environment, monkeypatch):
 
     with tf.Graph().as_default(), v1.Session() as session:
         yield configure, session
-    config.reset_ipu_configuration()
 
 
 def mappings(session, fetched, fed=None):

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes
+from tf_ipu_shim.ipu import ipu_compiler, scopes
 from tf_ipu_shim.poplar.ops import gen_popnn_ops
 
 from tf_ipu_shim.profiling import reader
@@ -33,8 +33,7 @@ def names(environment, tmp_path):
         folder = max(tmp_path.iterdir())
         return [row.name for row in reader.read_profile(folder).compute_sets if row.name not in CONTROL]
 
-    yield run
-    config.reset_ipu_configuration()
+    return run
 
 
 def test_a_product_with_a_number_is_added_in_one_call(names):
@@ -304,8 +303,7 @@ def compiled_names(environment, tmp_path):
         folder = max(tmp_path.iterdir())
         return [row.name for row in reader.read_profile(folder).compute_sets if row.name not in CONTROL]
 
-    yield run
-    config.reset_ipu_configuration()
+    return run
 
 
 def test_a_counted_loop_has_no_counter_of_its_own(compiled_names):

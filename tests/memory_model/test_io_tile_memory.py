@@ -47,8 +47,7 @@ def planned(monkeypatch, tmp_path):
         (made,) = memory_report().devices[0].programs
         return made.ipus[0], tmp_path / str(io_tiles)
 
-    yield run
-    ipu.config.reset_ipu_configuration()
+    return run
 
 
 def feeds(shape=WIDE):

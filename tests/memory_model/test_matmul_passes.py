@@ -21,8 +21,6 @@ def two_ipus(own_environment, request):
     made.allow_recompute = request.param
     test_utils.enable_ipu_events(made)
     made.configure_ipu_system()
-    yield
-    config.reset_ipu_configuration()
 
 
 def counts_of(stages, shape):

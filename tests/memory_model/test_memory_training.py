@@ -22,19 +22,12 @@ from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.memory_model.variables.pipeline_memory import stashes
 from tf_ipu_shim.memory_model.variables.storage import Storage
 
-pytestmark = pytest.mark.one_version
+pytestmark = [pytest.mark.one_version, pytest.mark.usefixtures("graph")]
 
 v1 = tf.compat.v1
 WIDTH, ROWS, FLOAT = 16, 8, 4
 VALUES = ROWS * WIDTH * FLOAT  # what a layer gives
 WEIGHTS = WIDTH * WIDTH * FLOAT
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default():
-        yield
-    ipu.config.reset_ipu_configuration()
 
 
 def run(model, infeed=None):

@@ -43,7 +43,6 @@ def report(own_environment):
             session.run(v1.global_variables_initializer())
             session.run(result, {fed: np.ones((8, 16))})
             yield tf_ipu_shim.memory_report()
-    reset_ipu_configuration()
 
 
 def test_measured_figures(report):

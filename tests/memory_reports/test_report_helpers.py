@@ -48,8 +48,7 @@ def helper(own_environment):
     helper.set_autoreport_options(made, output_execution_profile=True)
     test_utils.enable_ipu_events(made)
     made.configure_ipu_system()
-    yield helper
-    config.reset_ipu_configuration()
+    return helper
 
 
 def run(times, events=None, activation=tf.nn.relu):

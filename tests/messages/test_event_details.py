@@ -35,7 +35,6 @@ def configured(own_environment, tmp_path):
 
     with tf.Graph().as_default(), v1.Session() as session:
         yield configure, session
-    config.reset_ipu_configuration()
 
 
 def compiled(session, fetched, fed, of=trace_pb2.IpuTraceEvent.COMPILE_END):

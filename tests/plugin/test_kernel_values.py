@@ -16,8 +16,6 @@ v1, raw = tf.compat.v1, tf.raw_ops
 @pytest.fixture(autouse=True)
 def by_kernels(own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
-    yield
-    config.reset_ipu_configuration()
 
 
 def embedding(indices):

@@ -31,8 +31,7 @@ def profiles(environment, tmp_path):
     """Configures so that profiles are written; gives a function that reads them all, in order."""
     engine = {"autoReport.all": "true", "autoReport.directory": str(tmp_path / "reports")}
     environment(engine=engine)
-    yield lambda: [reader.read_profile(folder) for folder in _folders(tmp_path)]
-    config.reset_ipu_configuration()
+    return lambda: [reader.read_profile(folder) for folder in _folders(tmp_path)]
 
 
 def _folders(directory: pathlib.Path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from profiled_programs import IPU, X, dense, fact, run
-from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
 
 from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.driver import profiles
@@ -30,8 +30,7 @@ def profiled(environment, tmp_path):
         environment(engine=engine, ipus=ipus)
         return lambda: [reader.read_profile(folder) for folder in sorted((tmp_path / "reports").iterdir())]
 
-    yield configure
-    config.reset_ipu_configuration()
+    return configure
 
 
 def test_nothing_is_written_where_nothing_is_asked_for(environment, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from profiled_programs import IPU, X, dense, fact, run
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import node_def_pb2
-from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, ipu_strategy, loops, scopes
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, ipu_strategy, loops, scopes
 from tf_ipu_shim.ipu.ops import cross_replica_ops, normalization_ops, pipelining_ops
 
 from tf_ipu_shim import keras2
@@ -42,8 +42,7 @@ def profiled(environment, tmp_path):
         environment(config or {}, engine=engine, ipus=ipus)
         return lambda: [reader.read_profile(folder) for folder in sorted((tmp_path / "reports").iterdir())]
 
-    yield configure
-    config.reset_ipu_configuration()
+    return configure
 
 
 def rows(profile, kind):

@@ -4,7 +4,6 @@ import pytest
 from harness import check_function, check_session, configure
 from hypothesis import given
 from random_graphs import NUM_IPUS, descriptions, eager_model_of, examples, model_of
-from tf_ipu_shim.ipu import config
 
 pytestmark = pytest.mark.slow
 
@@ -13,8 +12,6 @@ pytestmark = pytest.mark.slow
 def four_ipus(monkeypatch, tmp_path):
     monkeypatch.setenv("TF_IPU_SHIM_LOCK_DIR", str(tmp_path / "locks"))
     configure(NUM_IPUS)
-    yield
-    config.reset_ipu_configuration()
 
 
 @examples(10)

@@ -14,9 +14,6 @@ pytestmark = pytest.mark.one_version
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     monkeypatch.setattr(seed, "_states", {})
-    ipu.config.reset_ipu_configuration()
-    yield
-    ipu.config.reset_ipu_configuration()
 
 
 def draw_everywhere():

@@ -5,7 +5,7 @@ import re
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
-from tf_ipu_shim.ipu import config, ipu_strategy
+from tf_ipu_shim.ipu import ipu_strategy
 
 INTERNAL = re.compile("dummy_file_name|TF_DUMP_GRAPH_PREFIX|tf2xla|Stack trace for op")
 MODES = {"auto": ("auto", "on"), "kernels": ("kernels", "on"), "xla": ("xla", "on"), "no plan": ("xla", "off")}
@@ -17,8 +17,7 @@ def mode(request, own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", way)
     monkeypatch.setenv("TF_IPU_SHIM_MEMORY_PLAN", memory)
     configure()
-    yield request.param
-    config.reset_ipu_configuration()
+    return request.param
 
 
 def refusal(function, *arguments):

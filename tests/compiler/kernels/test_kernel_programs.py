@@ -32,8 +32,6 @@ LABELS = np.array([0, 2, 1, 2], np.int32)
 @pytest.fixture(autouse=True)
 def by_kernels(own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", "kernels")
-    yield
-    config.reset_ipu_configuration()
 
 
 def values(*shape):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import CPU, IPU, configure
-from tf_ipu_shim.ipu import config
 
 PICTURE = np.random.default_rng(3).standard_normal([2, 3, 8, 8]).astype(np.float32)
 NAN = np.array([3.0, np.nan, -1.0, np.inf, np.nan, 2.0, -np.inf, 0.0], np.float32)
@@ -46,8 +45,7 @@ def differentiated_convolution(x, is_first):
 def mode(request, own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     configure()
-    yield request.param
-    config.reset_ipu_configuration()
+    return request.param
 
 
 def ran(function, device, *values):

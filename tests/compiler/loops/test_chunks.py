@@ -11,18 +11,10 @@ from tf_ipu_shim import ipu, memory_report, plugin
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
 from tf_ipu_shim.compiler.loops.trip_count import trip_count
 
-pytestmark = pytest.mark.one_version
+pytestmark = [pytest.mark.one_version, pytest.mark.usefixtures("graph")]
 
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    ipu.config.reset_ipu_configuration()
-    with tf.Graph().as_default():
-        yield
-    ipu.config.reset_ipu_configuration()
 
 
 def compiled(function):

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu.ipu_strategy import IPUStrategy
 
-from tf_ipu_shim import ipu, keras2, memory_report
+from tf_ipu_shim import keras2, memory_report
 
 pytestmark = pytest.mark.one_version
 
@@ -18,10 +18,8 @@ legacy = keras2.public_module().optimizers.legacy
 
 @pytest.fixture(autouse=True)
 def strategy():
-    ipu.config.reset_ipu_configuration()
     harness.configure()
-    yield IPUStrategy()
-    ipu.config.reset_ipu_configuration()
+    return IPUStrategy()
 
 
 def descended(table, *lookups):

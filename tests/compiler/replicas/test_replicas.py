@@ -26,11 +26,9 @@ TARGETS = random.rand(48, 4, 2).astype("f")
 
 @pytest.fixture(autouse=True)
 def graph():
-    ipu.config.reset_ipu_configuration()
     plugin.load().reset_counters(0)
     with tf.Graph().as_default():
         yield
-    ipu.config.reset_ipu_configuration()
 
 
 @pytest.mark.parametrize("ipus", [2, 4])

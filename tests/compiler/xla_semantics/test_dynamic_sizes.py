@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU, configure
-from tf_ipu_shim.ipu import config
 
 VALUES = np.array([4.0, 3.0, 2.5, 1.5, 1.0, 0.5], np.float32)
 FUNCTIONS = {
@@ -24,8 +23,7 @@ FUNCTIONS = {
 def mode(request, own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     configure()
-    yield request.param
-    config.reset_ipu_configuration()
+    return request.param
 
 
 def first(x):

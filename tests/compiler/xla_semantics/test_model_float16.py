@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU
-from tf_ipu_shim.ipu import config, ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes
+from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes
 
 v1 = tf.compat.v1
 INF = float("inf")
@@ -20,8 +20,6 @@ half, single = tf.float16, tf.float32
 @pytest.fixture(autouse=True)
 def on_the_model(own_environment, environment):
     environment(flags="--use_ipu_model", ipus=1)
-    yield
-    config.reset_ipu_configuration()
 
 
 def run(model, *inputs):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU
-from tf_ipu_shim.ipu import config, ipu_compiler, scopes
+from tf_ipu_shim.ipu import ipu_compiler, scopes
 
 raw = tf.raw_ops
 NAN, INF = np.nan, np.inf
@@ -13,8 +13,6 @@ NAN, INF = np.nan, np.inf
 @pytest.fixture(autouse=True)
 def one_ipu(own_environment, environment):
     environment(ipus=1)
-    yield
-    config.reset_ipu_configuration()
 
 
 def three(plane, axes, stride, padding):

@@ -30,8 +30,6 @@ def execution_mode(request, own_environment, monkeypatch):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", request.param)
     monkeypatch.setattr(kernels_only, "describe_kernel_only_ops", lambda *_: [])
     configure()
-    yield
-    config.reset_ipu_configuration()
 
 
 def gradient_of_all(gradients, size, options):

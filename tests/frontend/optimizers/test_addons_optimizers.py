@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from tf_ipu_shim.addons.keras import optimizers
 
-from tf_ipu_shim import ipu, keras2
+from tf_ipu_shim import keras2
 
 pytestmark = pytest.mark.one_version
 
@@ -20,10 +20,7 @@ legacy = keras2.public_module().optimizers.legacy
 
 @pytest.fixture(autouse=True)
 def fresh():
-    ipu.config.reset_ipu_configuration()
     harness.configure()
-    yield
-    ipu.config.reset_ipu_configuration()
 
 
 def train(optimizer, device=harness.IPU, dtype="float32", sparse=False):

@@ -36,7 +36,6 @@ def four_ipus():
     plugin.load().reset_counters(0)
     with tf.Graph().as_default():
         yield
-    ipu.config.reset_ipu_configuration()
 
 
 def weights(layer):

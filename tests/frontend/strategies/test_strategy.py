@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_strategy
-from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
+from tf_ipu_shim.ipu.config import IPUConfig
 from tf_ipu_shim.ipu.scopes import ipu_scope
 
 from tf_ipu_shim import plugin
@@ -18,8 +18,7 @@ v1 = tf.compat.v1
 
 @pytest.fixture
 def strategy():
-    yield ipu_strategy.IPUStrategyV1()
-    reset_ipu_configuration()
+    return ipu_strategy.IPUStrategyV1()
 
 
 def device_type(tensor):

@@ -28,7 +28,6 @@ def strategy():
     strategy = ipu.ipu_strategy.IPUStrategyV1()
     with strategy.scope():
         yield strategy
-    ipu.config.reset_ipu_configuration()
 
 
 def pairs(count):

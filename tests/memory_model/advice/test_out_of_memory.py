@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tf_ipu_shim.ipu import ipu_compiler, ipu_strategy, scopes
-from tf_ipu_shim.ipu.config import IPUConfig, reset_ipu_configuration
+from tf_ipu_shim.ipu.config import IPUConfig
 
 from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.memory_model import memory_plan
@@ -33,8 +33,7 @@ def configured(monkeypatch, own_environment):
         config.compilation_poplar_options = options
         config.configure_ipu_system()
 
-    yield configure
-    reset_ipu_configuration()
+    return configure
 
 
 def two_layers(x, shards=(0, 0)):

@@ -54,7 +54,6 @@ def scope(monkeypatch):
     configure_for_plans(1)
     with ipu_strategy.IPUStrategy().scope():
         yield
-    ipu.config.reset_ipu_configuration()
 
 
 def test_ops_and_variables_have_the_line_of_their_layer(scope):

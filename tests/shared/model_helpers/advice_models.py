@@ -22,8 +22,6 @@ layers = keras.layers
 def few_tiles(monkeypatch):
     monkeypatch.setenv("TF_POPLAR_FLAGS", "--use_ipu_model --ipu_model_tiles=4")
     monkeypatch.setattr(recommendations, "best", lambda found, count=9: best(found, count))  # not only three
-    yield
-    ipu.config.reset_ipu_configuration()
 
 
 def planned(run, ipus=1, recompute=False):

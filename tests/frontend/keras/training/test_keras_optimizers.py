@@ -43,10 +43,7 @@ CONTROL = [OPTIMIZERS[name] for name in ("momentum", "adam", "new adam")]
 
 @pytest.fixture(autouse=True)
 def fresh():
-    ipu.config.reset_ipu_configuration()
     harness.configure()
-    yield
-    ipu.config.reset_ipu_configuration()
 
 
 def train(make, batches=INPUTS, device=harness.IPU):
