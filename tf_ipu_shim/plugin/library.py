@@ -24,17 +24,34 @@ APPLICATION_SESSION = "tf_ipu_shim.application"
 
 _LOWER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64)
-_INT64_OF_DEVICE = (
-    "ipu_host_to_device_bytes",
-    "ipu_host_to_device_transfers",
-    "ipu_device_to_host_bytes",
-    "ipu_device_to_host_transfers",
-    "ipu_programs_lowered",
-    "ipu_programs_compiled",
-    "ipu_programs_run",
-)
-_INT64_OF_CHIP = ("ipu_live_bytes", "ipu_peak_bytes")
-_INT64_OF_LINK = ("ipu_exchange_bytes", "ipu_exchange_transfers")
+_INT32, _INT64, _CHARS, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_char_p, ctypes.c_void_p
+_INT64_RESULT = ctypes.POINTER(_INT64)
+# The result and arguments of the plugin's C functions; ctypes' own where left out.
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    **dict.fromkeys(
+        ("ipu_host_to_device_bytes", "ipu_host_to_device_transfers", "ipu_device_to_host_bytes",
+         "ipu_device_to_host_transfers", "ipu_programs_lowered", "ipu_programs_compiled", "ipu_programs_run"),
+        (_INT64, [_INT32]),
+    ),
+    **dict.fromkeys(("ipu_live_bytes", "ipu_peak_bytes"), (_INT64, [_INT32] * 2)),
+    **dict.fromkeys(("ipu_exchange_bytes", "ipu_exchange_transfers"), (_INT64, [_INT32] * 3)),
+    "ipu_set_seed": (_INT32, [_INT32, _INT64, _INT32]),
+    "ipu_fail_application": (_INT32, [_CHARS, _INT32, _CHARS, _INT32]),
+    **dict.fromkeys(("ipu_answer", "ipu_python_answer"), (_INT32, [_POINTER, _CHARS, _INT64])),
+    "ipu_constant_arguments": (
+        _CHARS, [_POINTER, _CHARS, _INT64, _CHARS, ctypes.POINTER(ctypes.c_uint8), _INT32]
+    ),
+    "ipu_compiler_ir": (
+        _POINTER,
+        [_POINTER, _CHARS, _INT64, _CHARS, _INT64_RESULT, _INT64, _INT64_RESULT, ctypes.POINTER(_INT32)],
+    ),
+    "ipu_set_poplar_bridge": (None, [_CHARS]),
+    "ipu_watch_interrupts": (_INT32, [_POINTER]),
+    "ipu_set_plain_op_events": (_CHARS, [_INT32, _CHARS, _INT64]),
+    **dict.fromkeys(
+        ("ipu_uncompilable", "ipu_without_kernel", "ipu_by_one_dnn"), (_POINTER, [_CHARS, _INT64, _INT64_RESULT])
+    ),
+}  # fmt: skip
 _OK, _INVALID_ARGUMENT, _FAILED_PRECONDITION, _UNIMPLEMENTED, _INTERNAL = 0, 3, 9, 12, 13  # TensorFlow's status codes
 _KEYBOARD_INTERRUPT = -1  # `kKeyboardInterrupt`
 
@@ -75,42 +92,9 @@ class Library:
         live_context.add_devices(self._c)
 
     def _declare(self) -> None:
-        for names, arguments in ((_INT64_OF_DEVICE, 1), (_INT64_OF_CHIP, 2), (_INT64_OF_LINK, 3)):
-            for name in names:
-                function = getattr(self._c, name)
-                function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_int32] * arguments
-        self._c.ipu_set_seed.argtypes = [ctypes.c_int32, ctypes.c_int64, ctypes.c_int32]
-        self._c.ipu_fail_application.argtypes = [ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32]
-        self._c.ipu_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
-        self._c.ipu_python_answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64]
-        self._c.ipu_constant_arguments.restype = ctypes.c_char_p
-        self._c.ipu_constant_arguments.argtypes = [
-            ctypes.c_void_p,
-            ctypes.c_char_p,
-            ctypes.c_int64,
-            ctypes.c_char_p,
-            ctypes.POINTER(ctypes.c_uint8),
-            ctypes.c_int32,
-        ]
-        self._c.ipu_compiler_ir.restype = ctypes.c_void_p
-        self._c.ipu_compiler_ir.argtypes = [
-            ctypes.c_void_p,
-            ctypes.c_char_p,
-            ctypes.c_int64,
-            ctypes.c_char_p,
-            ctypes.POINTER(ctypes.c_int64),
-            ctypes.c_int64,
-            ctypes.POINTER(ctypes.c_int64),
-            ctypes.POINTER(ctypes.c_int32),
-        ]
-        self._c.ipu_set_poplar_bridge.argtypes = [ctypes.c_char_p]
-        self._c.ipu_set_poplar_bridge.restype = None
-        self._c.ipu_watch_interrupts.argtypes = [ctypes.c_void_p]
-        self._c.ipu_set_plain_op_events.restype = ctypes.c_char_p
-        self._c.ipu_set_plain_op_events.argtypes = [ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64]
-        for function in (self._c.ipu_uncompilable, self._c.ipu_without_kernel, self._c.ipu_by_one_dnn):
-            function.restype = ctypes.c_void_p
-            function.argtypes = [ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)]
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(self._c, name)
+            function.restype, function.argtypes = result, arguments
 
     def set_devices(self, chips: Sequence[int], float_checks: Sequence[int] = ()) -> None:
         """Says which TensorFlow devices there are. New sessions and a live eager context get them at once.

@@ -1,7 +1,6 @@
 // `IpuInfeedDequeue`: dequeues an element of an infeed. With several replicas, replica r gets the elements r, r +
 // replicas, ... in whichever order the replicas ask. The op reads one row (one element per replica) from the dataset at
 // a time, and keeps the elements of the other replicas. So the dataset ends for all replicas after the same iteration.
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -49,20 +48,21 @@ REGISTER_INPUT_COLOCATION_EXEMPTION("IpuInfeedDequeue");
 // Distributes the elements of one iterator over the replicas of a run.
 class ReplicaElementQueue {
  public:
-  Status Next(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source, int64_t run,
-              int64_t replica, int64_t replicas, std::vector<Tensor>* element) {
+  Status Next(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source,
+              const ReplicaOfProgram& replica, std::vector<Tensor>* element) {
+    const int64_t run = replica.run(), index = replica.index();
     std::unique_lock<std::mutex> lock(mutex_);
-    if (run != run_ || static_cast<int64_t>(waiting_.size()) != replicas) {
+    if (run != run_ || static_cast<int64_t>(waiting_.size()) != replica.count()) {
       // A new run begins with the dataset's next element; leftovers of a failed run are dropped.
       run_ = run;
-      waiting_.assign(replicas, {});
+      waiting_.assign(replica.count(), {});
       failure_ = OkStatus();
       ended_ = 0;
     }
-    if (waiting_[replica].empty() && failure_.ok()) failure_ = TakeRow(context, iterator, source);
-    if (waiting_[replica].empty()) return End(context, &lock);
-    *element = std::move(waiting_[replica].front());
-    waiting_[replica].pop_front();
+    if (waiting_[index].empty() && failure_.ok()) failure_ = TakeRow(context, iterator, source);
+    if (waiting_[index].empty()) return End(context, &lock);
+    *element = std::move(waiting_[index].front());
+    waiting_[index].pop_front();
     return OkStatus();
   }
 
@@ -133,27 +133,21 @@ class InfeedDequeueOp : public DatasetOp {
     OP_REQUIRES_OK(context, source_.Init(context));
     OP_REQUIRES_OK(context, context->GetAttr("chip", &chip_));
     OP_REQUIRES(context, chip_ < kMaxChips, errors::InvalidArgument(name(), ": there is no IPU ", chip_));
-    OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
-    OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
-    string run_group;
-    OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group));
-    run_number_ = &RunNumberOf(run_group);
-    OP_REQUIRES(context, replica_ < replicas_ && replicas_ <= kMaxChips,
-                errors::InvalidArgument(name(), ": there is no replica ", replica_, " of ", replicas_));
+    OP_REQUIRES_OK(context, replica_.Init(context));
   }
 
  protected:
   Status DoCompute(OpKernelContext* context) override {
     core::RefCountPtr<data::IteratorResource> iterator;
-    TF_RETURN_IF_ERROR(source_.Find(context, replicas_, &iterator));
+    TF_RETURN_IF_ERROR(source_.Find(context, replica_.count(), &iterator));
     std::vector<Tensor> element;
-    if (replicas_ == 1) {
+    if (replica_.count() == 1) {
       bool end = false;
       TF_RETURN_IF_ERROR(source_.Next(context, iterator.get(), &element, &end));
       if (end) return source_.End();
     } else {
       TF_RETURN_IF_ERROR(ReplicaElementQueueFor(iterator.get())
-                             ->Next(context, iterator.get(), source_, *run_number_, replica_, replicas_, &element));
+                             ->Next(context, iterator.get(), source_, replica_, &element));
     }
     TF_RETURN_IF_ERROR(CheckElement(name(), element, output_types()));
     for (size_t i = 0; i < element.size(); ++i) {
@@ -175,8 +169,8 @@ class InfeedDequeueOp : public DatasetOp {
   }
 
   InfeedSource source_;
-  int64_t chip_ = 0, replica_ = 0, replicas_ = 1;
-  const std::atomic<int64_t>* run_number_ = nullptr;
+  int64_t chip_ = 0;
+  ReplicaOfProgram replica_;
   mutex mutex_;
   const void* seen_ TF_GUARDED_BY(mutex_) = nullptr;
   std::shared_ptr<ReplicaElementQueue> queue_ TF_GUARDED_BY(mutex_);

@@ -1,5 +1,4 @@
 // The ops that enqueue to, dequeue from and delete outfeeds.
-#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -88,13 +87,7 @@ class OutfeedEnqueueOp : public OpKernel {
     string mode;
     OP_REQUIRES_OK(context, context->GetAttr("feed_id", &feed_id_));
     OP_REQUIRES_OK(context, context->GetAttr("outfeed_mode", &mode));
-    OP_REQUIRES_OK(context, context->GetAttr("replica", &replica_));
-    OP_REQUIRES_OK(context, context->GetAttr("replicas", &replicas_));
-    string run_group;
-    OP_REQUIRES_OK(context, context->GetAttr("run_group", &run_group));
-    run_number_ = &RunNumberOf(run_group);
-    OP_REQUIRES(context, replica_ < replicas_ && replicas_ <= kMaxChips,
-                errors::InvalidArgument(name(), ": there is no replica ", replica_, " of ", replicas_));
+    OP_REQUIRES_OK(context, replica_.Init(context));
     only_last_ = mode == kOutfeedLast;
   }
   void Compute(OpKernelContext* context) override {
@@ -104,15 +97,15 @@ class OutfeedEnqueueOp : public OpKernel {
       element.push_back(tensor::DeepCopy(context->input(i)));
       CountFromIpu(context, context->input(i).TotalBytes());
     }
-    Outfeeds::Get().Of(feed_id_)->Put(std::move(element), only_last_, replica_, replicas_, *run_number_);
+    Outfeeds::Get().Of(feed_id_)->Put(std::move(element), only_last_, replica_.index(), replica_.count(),
+                                       replica_.run());
   }
   bool IsExpensive() override { return false; }
 
  private:
   string feed_id_;
   bool only_last_ = false;
-  int64_t replica_ = 0, replicas_ = 1;
-  const std::atomic<int64_t>* run_number_ = nullptr;
+  ReplicaOfProgram replica_;
 };
 
 class OutfeedDequeueOp : public OpKernel {

@@ -10,37 +10,19 @@
 #include <utility>
 
 #include "floats/float16_via_float32.h"
+#include "kernels/convolutions.h"
 
 namespace tf_ipu_shim {
 namespace {
 
 using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's kernels
 
-constexpr char kType[] = "T";
-
 const std::set<std::string>& AccumulatingOps() {
-  static const auto* ops = new std::set<std::string>{"BatchMatMul",
-                                                     "BatchMatMulV2",
-                                                     "BiasAddGrad",
-                                                     "Conv2D",
-                                                     "Conv2DBackpropFilter",
-                                                     "Conv2DBackpropInput",
-                                                     "Conv3D",
-                                                     "Conv3DBackpropFilterV2",
-                                                     "Conv3DBackpropInputV2",
-                                                     "DepthwiseConv2dNative",
-                                                     "DepthwiseConv2dNativeBackpropFilter",
-                                                     "DepthwiseConv2dNativeBackpropInput",
-                                                     "Einsum",
-                                                     "MatMul",
-                                                     "Mean",
-                                                     "Prod",
-                                                     "ResizeNearestNeighborGrad",
-                                                     "Sum"};
+  static const auto* ops = new std::set<std::string>(
+      WithConvolutions({"BatchMatMul", "BatchMatMulV2", "BiasAddGrad", "Einsum", "MatMul", "Mean", "Prod",
+                        "ResizeNearestNeighborGrad", "Sum"}));
   return *ops;
 }
-
-bool Is16BitFloat(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
 
 class Float32ComputeKernel : public OpKernel {
  public:
@@ -59,13 +41,8 @@ class Float32ComputeKernel : public OpKernel {
 
 bool AccumulatesFloat16(const NodeDef& node) {
   if (!AccumulatingOps().count(node.op())) return false;
-  const auto type = node.attr().find(kType);
-  return type != node.attr().end() && Is16BitFloat(type->second.type());
-}
-
-NodeDef AsFloat32Node(NodeDef node) {
-  (*node.mutable_attr())[kType].set_type(DT_FLOAT);
-  return node;
+  const auto type = node.attr().find("T");
+  return type != node.attr().end() && Is16BitFloatType(type->second.type());
 }
 
 OpKernel* MakeFloat32ComputeKernel(OpKernelConstruction* construction, std::unique_ptr<OpKernel> float32_kernel,

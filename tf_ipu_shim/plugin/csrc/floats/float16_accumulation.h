@@ -10,10 +10,7 @@ namespace tf_ipu_shim {
 // Whether an op accumulates or multiplies 16-bit floats.
 bool AccumulatesFloat16(const tensorflow::NodeDef& node);
 
-// Returns the node with dtype float32.
-tensorflow::NodeDef AsFloat32Node(tensorflow::NodeDef node);
-
-// Returns a kernel that runs the kernel of `AsFloat32Node` and rounds its results to 16-bit floats as that device does.
+// Returns a kernel that runs the float32 kernel of the op and rounds its results to 16-bit floats as that device does.
 tensorflow::OpKernel* MakeFloat32ComputeKernel(tensorflow::OpKernelConstruction* construction,
                                                std::unique_ptr<tensorflow::OpKernel> float32_kernel, int ordinal);
 

@@ -18,8 +18,6 @@ namespace {
 
 using namespace tensorflow;  // NOLINT: this file stands between TensorFlow's kernels
 
-bool Is16BitFloatType(DataType type) { return type == DT_HALF || type == DT_BFLOAT16; }
-
 template <typename From, typename To>
 void ConvertFlat(const Tensor& from, Tensor* to) {
   to->flat<To>() = from.flat<From>().template cast<To>();
@@ -120,11 +118,11 @@ class WideVariables {
 
 NodeDef WithFloat32Attributes(NodeDef node) {
   for (auto& attribute : *node.mutable_attr()) {
-    if (attribute.second.type() == DT_HALF) attribute.second.set_type(DT_FLOAT);
+    if (Is16BitFloatType(attribute.second.type())) attribute.second.set_type(DT_FLOAT);
     if (!attribute.second.has_list()) continue;
     auto* const list = attribute.second.mutable_list();
     for (int i = 0; i < list->type_size(); ++i) {
-      if (list->type(i) == DT_HALF) list->set_type(i, DT_FLOAT);
+      if (Is16BitFloatType(list->type(i))) list->set_type(i, DT_FLOAT);
     }
   }
   return node;

@@ -7,7 +7,11 @@
 
 namespace tf_ipu_shim {
 
-// Returns the node with float32 for float16 in all attributes.
+inline bool Is16BitFloatType(tensorflow::DataType type) {
+  return type == tensorflow::DT_HALF || type == tensorflow::DT_BFLOAT16;
+}
+
+// Returns the node with float32 for 16-bit floats in all attributes.
 tensorflow::NodeDef WithFloat32Attributes(tensorflow::NodeDef node);
 
 // Runs a float32 kernel on 16-bit operands and copies of variables, and converts its results back; float16 results are

@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 #include "floats/float16_overflow.h"
+#include "kernels/changed_node.h"
 #include "kernels/one_dnn.h"
 #include "floats/random_seed.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -98,13 +99,8 @@ class RoundingKernel : public OpKernel {
   Status Float32Kernel(OpKernel** kernel) {
     mutex_lock lock(mutex_);
     if (float32_kernel_ == nullptr) {
-      NodeDef node = WithFloat32Attributes(WithoutOneDnnPrefix(def()));
-      const OpDef* op_def = nullptr;
-      TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
-      AddDefaultsToNodeDef(*op_def, &node);
-      DataTypeVector inputs, outputs;
-      TF_RETURN_IF_ERROR(InOutTypesForNode(node, *op_def, &inputs, &outputs));
-      const auto properties = std::make_shared<NodeProperties>(op_def, std::move(node), inputs, outputs);
+      std::shared_ptr<const NodeProperties> properties;
+      TF_RETURN_IF_ERROR(PropertiesOf(WithFloat32Attributes(WithoutOneDnnPrefix(def())), &properties));
       OpKernel* made = nullptr;
       TF_RETURN_IF_ERROR(
           CreateOpKernel(DeviceType("CPU"), device_, allocator_, library_, resources_, properties, version_, &made));

@@ -8,7 +8,9 @@
 #include "device/device.h"
 #include "floats/float16_overflow.h"
 #include "floats/float16_accumulation.h"
+#include "floats/float16_via_float32.h"
 #include "launches/launch.h"
+#include "kernels/changed_node.h"
 #include "kernels/one_dnn.h"
 #include "kernels/one_dnn_or_plain.h"
 #include "kernels/op_programs.h"
@@ -43,12 +45,8 @@ const std::set<std::string>& HostOps() {
 }
 
 Status MakeCpuKernel(OpKernelConstruction* construction, NodeDef node, std::unique_ptr<OpKernel>* kernel) {
-  const OpDef* op_def = nullptr;
-  TF_RETURN_IF_ERROR(OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
-  AddDefaultsToNodeDef(*op_def, &node);
-  DataTypeVector inputs, outputs;
-  TF_RETURN_IF_ERROR(InOutTypesForNode(node, *op_def, &inputs, &outputs));
-  const auto properties = std::make_shared<NodeProperties>(op_def, std::move(node), inputs, outputs);
+  std::shared_ptr<const NodeProperties> properties;
+  TF_RETURN_IF_ERROR(PropertiesOf(std::move(node), &properties));
   // XLA's launch kernels take their platform from the device they are made for.
   DeviceBase* device = construction->device();
   IpuDevice* const ipu = AsIpuDevice(device);
@@ -70,7 +68,7 @@ Status MakeDelegate(OpKernelConstruction* construction, OpKernel** kernel) {
   NodeDef node = construction->def();
   IpuDevice* const ipu = AsIpuDevice(construction->device());
   const bool adds_up_halves = ipu != nullptr && AccumulatesFloat16(node);
-  if (adds_up_halves) node = AsFloat32Node(std::move(node));
+  if (adds_up_halves) node = WithFloat32Attributes(std::move(node));
   UseOneDnnKernel(&node);
   const auto make = [&](NodeDef op, std::unique_ptr<OpKernel>* made) -> Status {
     TF_RETURN_IF_ERROR(MakeCpuKernel(construction, std::move(op), made));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "kernels/convolutions.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/kernel_def_builder.h"
 #include "tensorflow/core/framework/node_def_util.h"
@@ -21,30 +22,10 @@ namespace {
 using namespace tensorflow;  // NOLINT: this file makes TensorFlow's kernels
 
 const std::set<std::string>& OpsWithDataFormat() {
-  static const auto* ops = new std::set<std::string>{
-      "AvgPool",
-      "AvgPool3D",
-      "AvgPool3DGrad",
-      "AvgPoolGrad",
-      "Conv2D",
-      "Conv2DBackpropFilter",
-      "Conv2DBackpropInput",
-      "Conv3D",
-      "Conv3DBackpropFilterV2",
-      "Conv3DBackpropInputV2",
-      "DepthwiseConv2dNative",
-      "DepthwiseConv2dNativeBackpropFilter",
-      "DepthwiseConv2dNativeBackpropInput",
-      "FusedBatchNorm",
-      "FusedBatchNormGrad",
-      "FusedBatchNormGradV2",
-      "FusedBatchNormGradV3",
-      "FusedBatchNormV2",
-      "FusedBatchNormV3",
-      "MaxPool",
-      "MaxPool3D",
-      "MaxPool3DGrad",
-      "MaxPoolGrad"};
+  static const auto* ops = new std::set<std::string>(WithConvolutions(
+      {"AvgPool", "AvgPool3D", "AvgPool3DGrad", "AvgPoolGrad", "FusedBatchNorm", "FusedBatchNormGrad",
+       "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2", "FusedBatchNormV3", "MaxPool", "MaxPool3D",
+       "MaxPool3DGrad", "MaxPoolGrad"}));
   return *ops;
 }
 

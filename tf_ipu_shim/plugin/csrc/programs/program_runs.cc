@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "device/arena.h"
+
 namespace tf_ipu_shim {
 
 std::atomic<int64_t>& RunNumberOf(const std::string& run_group) {
@@ -20,6 +22,18 @@ std::atomic<int64_t>& RunNumberOf(const std::string& run_group) {
 void BeginRun(const std::string& run_group) {
   static std::atomic<int64_t> runs{0};
   RunNumberOf(run_group) = ++runs;
+}
+
+tensorflow::Status ReplicaOfProgram::Init(tensorflow::OpKernelConstruction* context) {
+  tensorflow::string run_group;
+  TF_RETURN_IF_ERROR(context->GetAttr("replica", &index_));
+  TF_RETURN_IF_ERROR(context->GetAttr("replicas", &count_));
+  TF_RETURN_IF_ERROR(context->GetAttr("run_group", &run_group));
+  if (index_ >= count_ || count_ > kMaxChips) {
+    return tensorflow::errors::InvalidArgument(context->def().name(), ": there is no replica ", index_, " of ", count_);
+  }
+  run_number_ = &RunNumberOf(run_group);
+  return tensorflow::OkStatus();
 }
 
 void RunGate::Enter(tensorflow::CancellationManager* cancellation, std::function<void()> run,

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/mutex.h"
 
 namespace tf_ipu_shim {
@@ -18,6 +19,20 @@ std::atomic<int64_t>& RunNumberOf(const std::string& run_group);
 
 // Numbers a new run. Numbers are unique over all programs, because several programs may share an infeed or outfeed.
 void BeginRun(const std::string& run_group);
+
+// The replica of a program that an op is part of, from the op's attributes `replica`, `replicas` and `run_group`.
+class ReplicaOfProgram {
+ public:
+  tensorflow::Status Init(tensorflow::OpKernelConstruction* context);
+  int64_t index() const { return index_; }
+  int64_t count() const { return count_; }
+  // The number of the program's current run.
+  int64_t run() const { return *run_number_; }
+
+ private:
+  int64_t index_ = 0, count_ = 1;
+  const std::atomic<int64_t>* run_number_ = nullptr;
+};
 
 // Admits one run at a time. A run that leaves starts the next, so that no thread waits.
 class RunGate {
