@@ -19,8 +19,6 @@ from tf_ipu_shim.machine.environment import engine_options, flags
 from tf_ipu_shim.machine.environment.effects import RECORDED
 from tf_ipu_shim.names import emulated, emulated_table, graphcore_names, keywords, suggestions
 
-_KERAS_METHODS = ("fit", "evaluate", "predict")
-
 
 class FindingKind(enum.Enum):
     """How a use is handled."""

@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     except (FileNotFoundError, ValueError) as error:
         print(f"tf-ipu compare: {error}", file=sys.stderr)
         return 2
-    programs, removed, new = comparison.pair_profiles(*sides)
-    if not programs:
+    paired = comparison.pair_profiles(*sides)
+    if not paired.programs:
         names = [", ".join(side) for side in sides]
         print(
             f"tf-ipu compare: {arguments.before} has the programs {names[0]}, {arguments.after} has {names[1]}, "
@@ -40,15 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
         )
         return 2
     if arguments.html:
-        html_page = page.render_comparison(programs, removed, new, (str(arguments.before), str(arguments.after)))
+        html_page = page.render_comparison(*paired, (str(arguments.before), str(arguments.after)))
         pathlib.Path(arguments.html).write_text(html_page)
         print(f"Page: {arguments.html}", file=sys.stderr)
     if arguments.format == formats.JSON:
-        print(formats.to_json({"programs": programs, "only_before": removed, "only_after": new}))
+        print(formats.to_json({"programs": paired.programs, "only_before": paired.removed, "only_after": paired.new}))
         return 0
-    for compared in programs:
+    for compared in paired.programs:
         terminal.show("\n".join(_format_comparison(compared, arguments.top)))
-    for name, where in [*((name, "BEFORE") for name in removed), *((name, "AFTER") for name in new)]:
+    for name, where in [*((name, "BEFORE") for name in paired.removed), *((name, "AFTER") for name in paired.new)]:
         print(f"{name}: only in {where}")
     return 0
 

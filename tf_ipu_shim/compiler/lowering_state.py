@@ -10,8 +10,9 @@ from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.placement.placement import Placer
-from tf_ipu_shim.compiler.replicas.replicas import WHOLE, Replica, Share
+from tf_ipu_shim.compiler.replicas.replicas import Replica
 from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.runtime.jobs.instances import WHOLE, Share
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 _serial = itertools.count()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import io_overlap
 from tf_ipu_shim.cycle_model.collectives import CollectiveBatcher, collective_cost
@@ -71,8 +72,16 @@ def timeline_of(
         239
     """
     clock = _Clock(blocks, chip, num_ipus, replicas)
-    entries, ends, busy = clock.run(blocks, 0)
-    return Timeline(entries, max(ends.values(), default=0), busy)
+    run = clock.run(blocks, 0)
+    return Timeline(run.entries, max(run.ends.values(), default=0), run.busy)
+
+
+class _BlockRun(NamedTuple):
+    """Blocks that have run together: their entries, and the end and busy time of each IPU."""
+
+    entries: list[Entry]
+    ends: dict[int, int]
+    busy: dict[int, float]
 
 
 class _Clock:
@@ -84,13 +93,8 @@ class _Clock:
         self._replicas = replicas
         self._shares: dict[int, float] = {}  # of exchanges that move with others, by the key of their sync point
 
-    def run(
-        self, blocks: Mapping[int, Block], start: int, transfers: OverlappedTransfers | None = None
-    ) -> tuple[list[Entry], dict[int, int], dict[int, float]]:
-        """Runs blocks together; returns entries, end and busy time of each IPU.
-
-        Transfers, if given, make the copies of feeds with the host instead.
-        """
+    def run(self, blocks: Mapping[int, Block], start: int, transfers: OverlappedTransfers | None = None) -> _BlockRun:
+        """Runs blocks together; transfers, if given, make the copies of feeds with the host instead."""
         remaining = {ipu: collections.deque(order_of(block)) for ipu, block in blocks.items()}
         now = dict.fromkeys(blocks, start)
         busy = dict.fromkeys(blocks, 0.0)
@@ -126,7 +130,7 @@ class _Clock:
                 "Report the script."
             )
         entries.sort(key=lambda entry: (entry.start, entry.ipus))
-        return entries, now, busy
+        return _BlockRun(entries, now, busy)
 
     def _single_ipu_step(
         self, ipu: int, block: Block, step_index: int, start: int, transfers: OverlappedTransfers | None, merges: bool
@@ -135,9 +139,9 @@ class _Clock:
         if step.inside and not isinstance(step.work, Computation):  # blocks of one IPU, one after the other
             entries, end = [], start
             for inner in step.inside:
-                inside, ends, _ = self.run({ipu: inner}, end, transfers)
-                entries.extend(inside)
-                end = ends[ipu]
+                run = self.run({ipu: inner}, end, transfers)
+                entries.extend(run.entries)
+                end = run.ends[ipu]
             return Entry("part", step.owner, (ipu,), start, end - start, steps=((block, step_index),), children=entries)
         if step.work is None:
             return None
@@ -228,11 +232,11 @@ class _Clock:
         for part in sorted(parts - {sync_point.condition} if sync_point.counted else parts):
             parts_by_ipu = {ipu: dict(zip(_parts(step), step.inside)) for ipu, step in steps.items()}
             inner = {ipu: blocks[part] for ipu, blocks in parts_by_ipu.items() if part in blocks}
-            children, ends, busy = self.run(inner, begin)
-            length = max(ends.values(), default=begin) - begin
+            run = self.run(inner, begin)
+            length = max(run.ends.values(), default=begin) - begin
             name = f"{entry.name} {part}"
-            entry.children.append(Entry("part", name, tuple(sorted(inner)), begin, length, children=children))
-            each.append((length, busy))
+            entry.children.append(Entry("part", name, tuple(sorted(inner)), begin, length, children=run.entries))
+            each.append((length, run.busy))
             begin += 0 if sync_point.branches else length
         return each
 
@@ -279,11 +283,11 @@ class _Clock:
     ) -> tuple[int, dict[int, float]]:
         """Adds an iteration with overlapped copies; returns its length and busy times."""
         transfers = OverlappedTransfers(inner, self._chip, begin, loads, stores)
-        children, ends, busy = self.run(inner, begin, transfers)
+        run = self.run(inner, begin, transfers)
         copies, spans = transfers.entries_and_busy()
-        length = max(*ends.values(), *(copy.start + copy.cycles for copy in copies), begin) - begin
-        busy = {ipu: max(cycles, spans[ipu]) for ipu, cycles in busy.items()}
-        children = sorted([*children, *copies], key=lambda child: child.start)
+        length = max(*run.ends.values(), *(copy.start + copy.cycles for copy in copies), begin) - begin
+        busy = {ipu: max(cycles, spans[ipu]) for ipu, cycles in run.busy.items()}
+        children = sorted([*run.entries, *copies], key=lambda child: child.start)
         entry.children.append(Entry("part", f"{entry.name} 1", entry.ipus, begin, length, children=children))
         return length, busy
 

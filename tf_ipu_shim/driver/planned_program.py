@@ -21,7 +21,6 @@ from tf_ipu_shim.compiler.kernels.execution_mode import (
 from tf_ipu_shim.compiler.kernels.kernels import KernelOptions, to_kernels
 from tf_ipu_shim.compiler.lower import lower, prepare_for_xla
 from tf_ipu_shim.compiler.lowering_state import LoweringOptions, XlaState
-from tf_ipu_shim.compiler.replicas.replicas import Share
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
 from tf_ipu_shim.compiler.xla_semantics.model_float16 import compute_in_float32
 from tf_ipu_shim.driver import capture, dumps, event_reports, profiles, uncompilable
@@ -35,9 +34,8 @@ from tf_ipu_shim.machine.memory import MemoryPlan
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.computations.compute_set_names import ComputeSetNames
 from tf_ipu_shim.memory_model.computations.planner_options import planner_options_of
-from tf_ipu_shim.memory_model.computations.work import ProgramWork
 from tf_ipu_shim.memory_model.hlo.compiler_ir import with_background_work
-from tf_ipu_shim.memory_model.memory_plan import PlanDetails
+from tf_ipu_shim.memory_model.memory_plan import PlanDetails, PlannedMemory
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
 from tf_ipu_shim.memory_model.variables.tensor_map import tensor_map_json
 from tf_ipu_shim.memory_model.walk import user_op_builds
@@ -45,6 +43,7 @@ from tf_ipu_shim.plugin.library import APPLICATION_DEVICES
 from tf_ipu_shim.runtime import captured_programs
 from tf_ipu_shim.runtime.device import IpuDevice
 from tf_ipu_shim.runtime.jobs import instances
+from tf_ipu_shim.runtime.jobs.instances import Share
 from tf_ipu_shim.runtime.stochastic_rounding import Rounding
 from tf_ipu_shim.tf_private.protos import graph_pb2, node_def_pb2
 
@@ -90,13 +89,15 @@ def profile_uncompiled(job: Job) -> ProfiledProgram:
     return _Lowering(job).profile()
 
 
-class _Plan(NamedTuple):
-    """Result of planning: memory plan, work estimate, HLO form, executable form, execution mode."""
+class _Form(NamedTuple):
+    """The form in which a program runs.
 
-    plan: MemoryPlan | None
-    work: ProgramWork
-    details: PlanDetails
-    by_xla: LoweredProgram
+    Args:
+        launches: the program as XLA launches.
+        runs: the program as it runs: the same, or in mode `kernels` other functions.
+    """
+
+    launches: LoweredProgram
     runs: LoweredProgram
     execution: Execution
 
@@ -137,8 +138,8 @@ class _Lowering:
         request, device = self._request, self._device
         wants_names = bool(self._profile) or self._has_events or self._has_dumps or captured_programs.active()
         names = ComputeSetNames() if wants_names or memory_plan.includes_library_calls() else None
-        plan, work, details, by_xla, runs, execution = self._plan(program, names)
-        counted = by_xla
+        (plan, work, details), (counted, runs, execution) = self._plan(program, names)
+        by_xla = counted
         if execution.mode != KERNELS:
             by_xla = runs = self._prepare_for_xla(self._lower_as_run(runs))
             uncompilable.record_origins(runs)
@@ -150,24 +151,25 @@ class _Lowering:
             dumps.write_dumps(request, program, device, details)
         return PreparedProgram(counted, by_xla, runs, plan, *self._write_profile(program, names, plan, details))
 
-    def _plan(self, program: LoweredProgram, names: ComputeSetNames | None) -> _Plan:
+    def _plan(self, program: LoweredProgram, names: ComputeSetNames | None) -> tuple[PlannedMemory, _Form]:
         """Plans the memory and chooses the execution mode."""
         with BackgroundTask(lambda: self._to_kernels(program, on_one_thread=False)) as kernels:
             # Nearly all programs of that size run in mode `kernels`, and none of them is short.
             with with_background_work(kernels.begin) if self._asked.mode != XLA else contextlib.nullcontext():
-                plan, work, details = memory_plan.plan_memory(
+                planned = memory_plan.plan_memory(
                     self._request, program, self._device, self._diagnostics.user_line, names, self._lower_variant
                 )
-            uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(details.unconverted))
+            uncompilable.refuse(self._diagnostics, program, self._unexplained_errors(planned.details.unconverted))
+            work = planned.work
             execution = choose(work) if self._asked.mode == AUTO else self._asked
             if work.dynamic:
                 execution = require_kernels(execution, f"{work.dynamic}, which {_DYNAMIC}")
             if execution.mode != KERNELS:
-                return _Plan(plan, work, details, program, program, execution)
+                return planned, _Form(program, program, execution)
+            plan = planned.plan
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
             kernels_program = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
-            launches, runs, execution = self._resolve_mode(program, kernels_program, execution, unknown)
-            return _Plan(plan, work, details, launches, runs, execution)
+            return planned, self._resolve_mode(program, kernels_program, execution, unknown)
 
     def _unexplained_errors(self, unconverted: Mapping[str, str]) -> Mapping[str, str]:
         """Returns XLA's errors, except about ops that always run in mode `kernels`."""
@@ -218,12 +220,11 @@ class _Lowering:
         """Lowers and plans only for the profile and trace events."""
         names = ComputeSetNames()
         program = self._lower(chunks=False)
-        plan, _, details = memory_plan.plan_memory(
-            self._request, program, self._device, self._diagnostics.user_line, names
-        )
+        planned = memory_plan.plan_memory(self._request, program, self._device, self._diagnostics.user_line, names)
+        plan = planned.plan
         if plan is not None:
             plan = dataclasses.replace(plan, mode=KERNELS, mode_reason="a session runs these ops one by one")
-        return ProfiledProgram(program, *self._write_profile(program, names, plan, details))
+        return ProfiledProgram(program, *self._write_profile(program, names, plan, planned.details))
 
     def _lower_variant(self, request: ProgramRequest, ipus: int) -> LoweredProgram:
         """Lowers a variant of the program, which will not run, for a number of IPUs."""
@@ -236,7 +237,7 @@ class _Lowering:
         return device.num_ipus > 1 or device.options.multi_replica_process_count > 1
 
     def _share(self) -> Share:
-        return Share(*instances.share_of_programs(self._device.options))
+        return instances.share_of_programs(self._device.options)
 
     def _lower(self, chunks: bool, request: ProgramRequest | None = None) -> LoweredProgram:
         device = self._device
@@ -275,7 +276,7 @@ class _Lowering:
         lowered: tuple[LoweredProgram, LoweredProgram],
         execution: Execution,
         unknown: dict[str, str],
-    ) -> tuple[LoweredProgram, LoweredProgram, Execution]:
+    ) -> _Form:
         """Returns launches, executable form and mode; some programs must use XLA after all."""
         launches, runs = lowered
         is_required = self._is_required or execution.is_required
@@ -285,4 +286,4 @@ class _Lowering:
         elif execution.mode != KERNELS:
             launches = runs = planned if self._asked.mode == AUTO else self._lower(chunks=True)
         launches.result_shapes = runs.result_shapes = planned.result_shapes
-        return launches, runs, execution
+        return _Form(launches, runs, execution)

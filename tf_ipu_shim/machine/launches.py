@@ -4,8 +4,6 @@ from __future__ import annotations
 
 LAUNCH_SECONDS = 2.3e-3
 """The cost of a TensorFlow run: between SDK 2.6 and 3 in docs/reference/facts.md, section "Host traffic and syncs"."""
-LAUNCH_ERROR_FACTOR = 1.5
-"""The real cost is expected between ours divided by this and ours times it."""
 DOMINATES = 0.5
 """A program is bound by launches, or by the host link, if these are at least this part of its time."""
 ACCEPTABLE = 0.1

@@ -68,6 +68,14 @@ class PlanDetails(NamedTuple):
     unconverted: Mapping[str, str] = MappingProxyType({})
 
 
+class PlannedMemory(NamedTuple):
+    """The memory plan of a program; None if a bug of this package kept it from being planned."""
+
+    plan: MemoryPlan | None
+    work: ProgramWork
+    details: PlanDetails
+
+
 def enabled() -> bool:
     """Returns whether programs are planned: unless `TF_IPU_SHIM_MEMORY_PLAN` is `off`."""
     return memory_setting.current() != memory_setting.OFF
@@ -85,7 +93,7 @@ def plan_memory(
     user_line: UserLine | None = None,
     names: ComputeSetNames | None = None,
     lower: Lower | None = None,
-) -> tuple[MemoryPlan | None, ProgramWork, PlanDetails]:
+) -> PlannedMemory:
     """Computes how much memory a program needs on each IPU, before it runs.
 
     A program that can run is not refused because its memory is unknown. Its launch reports TensorFlow's errors, and a
@@ -118,17 +126,17 @@ def plan_memory(
             planned = _with_code(planned, blocks, device.chip)
         if not planned.fits and _wants_recommendations(device, details.blocks.values()):
             planned = _with_recommendations(request, program, device, options, planned, lower, user_line)
-        return planned, work, details
+        return PlannedMemory(planned, work, details)
     except (ConversionError, ShapeInferenceError) as error:
         reason = str(error)
     except Exception as error:
         bug_report.warn(request, error, "for its variables only")
         reason = f"{type(error).__name__}: {error}"
     try:
-        return plan(lambda analyzer: analyzer.variables_only(reason))
+        return PlannedMemory(*plan(lambda analyzer: analyzer.variables_only(reason)))
     except Exception as error:
         bug_report.warn(request, error, "not at all")
-        return None, ProgramWork(), PlanDetails({}, _no_line)
+        return PlannedMemory(None, ProgramWork(), PlanDetails({}, _no_line))
 
 
 def _is_large(plan: MemoryPlan) -> bool:

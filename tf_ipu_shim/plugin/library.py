@@ -8,7 +8,7 @@ import os
 import pathlib
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tf_ipu_shim import errors
 from tf_ipu_shim.machine.ids import Chip, Device
@@ -334,6 +334,14 @@ def _error_status(error: BaseException) -> tuple[bytes, int]:
     return f"{type(error).__name__}: {error}\n{where}".encode(), _INTERNAL
 
 
+class Frame(NamedTuple):
+    """A frame of a Python stack."""
+
+    file: str
+    line: int
+    function: str
+
+
 class Call:
     """One call of the lowering: lets it question the TensorFlow runtime that waits for the answer."""
 
@@ -341,8 +349,8 @@ class Call:
         self._c = c_library
         self._pointer = pointer
 
-    def stack_of(self, function: str, node: str) -> list[tuple[str, int, str]]:
-        """Returns the Python frames (file, line, function) in which an op of a function was made, outermost first.
+    def stack_of(self, function: str, node: str) -> list[Frame]:
+        """Returns the Python frames in which an op of a function was made, outermost first.
 
         Empty if TensorFlow keeps none, as for a graph that was read from a file.
         """
@@ -353,7 +361,7 @@ class Call:
         size = ctypes.c_int64()
         answer = ipu_stack_of(self._pointer, function.encode(), node.encode(), size)
         stack = program_pb2.Stack.FromString(ctypes.string_at(answer, size.value))
-        return [(os.fsdecode(frame.file), frame.line, os.fsdecode(frame.function)) for frame in stack.frames]
+        return [Frame(os.fsdecode(frame.file), frame.line, os.fsdecode(frame.function)) for frame in stack.frames]
 
     def constant_arguments(self, library: bytes, function: str, arguments: int) -> list[bool]:
         """Returns which arguments of a function XLA must know at compile time, such as a shape or an axis."""

@@ -94,15 +94,28 @@ def profiles_in(path: str | pathlib.Path) -> dict[str, Profile]:
     return profiles
 
 
-def pair_profiles(
-    before: Mapping[str, Profile], after: Mapping[str, Profile]
-) -> tuple[list[Comparison], list[str], list[str]]:
-    """Programs of both sides by name, and the names that only one side has; two single ones are a pair in any case."""
+class PairedProfiles(NamedTuple):
+    """Programs of two sides.
+
+    Args:
+        removed: names that only the first side has.
+        new: names that only the second side has.
+    """
+
+    programs: list[Comparison]
+    removed: list[str]
+    new: list[str]
+
+
+def pair_profiles(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> PairedProfiles:
+    """Compares programs of both sides by name; two single ones are a pair in any case."""
     if len(before) == len(after) == 1:
         (name,) = after
-        return [compare_profiles(name, next(iter(before.values())), after[name])], [], []
+        return PairedProfiles([compare_profiles(name, next(iter(before.values())), after[name])], [], [])
     both = [compare_profiles(name, before[name], after[name]) for name in after if name in before]
-    return both, [name for name in before if name not in after], [name for name in after if name not in before]
+    return PairedProfiles(
+        both, [name for name in before if name not in after], [name for name in after if name not in before]
+    )
 
 
 def compare_profiles(program: str, before: Profile, after: Profile) -> Comparison:

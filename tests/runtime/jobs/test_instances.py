@@ -234,8 +234,8 @@ def test_programs_on_the_model_say_why_instances_cannot_exchange(monkeypatch):
         monkeypatch.setenv(name, value)
     for flags, words in ("", ""), ("--use_ipu_model", "cannot exchange data on the IPU model"):
         monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
-        _, count, problem = instances.share_of_programs(config_pb2.IpuOptions())
-        assert count == 1 and words in problem and bool(problem) == bool(words)
+        share = instances.share_of_programs(config_pb2.IpuOptions())
+        assert share.instances == 1 and words in share.problem and bool(share.problem) == bool(words)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from tf_ipu_shim.compiler.ir.functions import Functions, WrittenFunction
 from tf_ipu_shim.compiler.ir.node_defs import is_control, producer_name
 from tf_ipu_shim.compiler.placement.placement import forward_name
 from tf_ipu_shim.compiler.xla_semantics import kernels_only, xla_workarounds
-from tf_ipu_shim.plugin.library import Call, Library
+from tf_ipu_shim.plugin.library import Call, Frame, Library
 from tf_ipu_shim.runtime.errors import layer_lines, script_files
 from tf_ipu_shim.tf_private.protos import function_pb2, graph_pb2, types_pb2
 
@@ -76,16 +76,18 @@ class Diagnostics:
         frames = self._frames(function, node)
         if frames is None:
             return None
-        user_frames = [index for index, frame in enumerate(frames) if script_files.is_users(frame[0])]
+        user_frames = [index for index, frame in enumerate(frames) if script_files.is_users(frame.file)]
         if not user_frames:
             return layer_lines.line_of(node)  # of a variable; its line is not recorded
-        if any(script_files.is_training_loop(frame[0]) for frame in frames[user_frames[-1] + 1 :]):
+        if any(script_files.is_training_loop(frame.file) for frame in frames[user_frames[-1] + 1 :]):
             graph = traced_functions.traced_graph(function) or layer_lines.graph_of(function)
             user_location = self._line_of_forward(function, node) or layer_lines.line_of(node, graph)
             if user_location is not None:
                 return user_location
-        file, line, name = frames[user_frames[-1]]
-        return f"{file}:{line}, in {name or '<lambda>'}"  # autograph's maps have no name for these
+        frame = frames[user_frames[-1]]
+        return (
+            f"{frame.file}:{frame.line}, in {frame.function or '<lambda>'}"  # autograph's maps have no name for these
+        )
 
     def knows(self, function: str, node: str) -> bool:
         """Returns whether a function has an op of this name whose creation was recorded."""
@@ -99,7 +101,7 @@ class Diagnostics:
                 return self.user_line(function, name)
         return None
 
-    def _frames(self, function: str, node: str) -> list[tuple[str, int, str]] | None:
+    def _frames(self, function: str, node: str) -> list[Frame] | None:
         """Returns the stack at an op's creation, outermost frame first, or None if it was not recorded."""
         graph = traced_functions.traced_graph(function)
         if graph is None:
@@ -110,7 +112,7 @@ class Diagnostics:
             return None
         if traceback is None:  # an op of a GraphDef that was imported
             return None
-        return [(frame.filename, frame.lineno, frame.name) for frame in traceback]
+        return [Frame(frame.filename, frame.lineno, frame.name) for frame in traceback]
 
     def describe(self, function: str, node: Any) -> str:
         """Returns an op for a message: its name, its type and the user's line."""

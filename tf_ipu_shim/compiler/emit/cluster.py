@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
@@ -25,6 +26,19 @@ _SHAPE_INPUTS = {
 
 # Tells which arguments of a function XLA must know when it compiles: (function, number of arguments) -> flags.
 ConstantArguments = Callable[[function_pb2.FunctionDef, int], Sequence[bool]]
+
+
+class LaunchFunction(NamedTuple):
+    """The function of an XLA launch.
+
+    Args:
+        inputs: the tensors that are its arguments, in order.
+        constants: how many of the first are constants at compile time.
+    """
+
+    definition: function_pb2.FunctionDef
+    inputs: list[str]
+    constants: int = 0
 
 
 class ClusterFunction:
@@ -82,18 +96,18 @@ class ClusterFunction:
 
     def in_launch_order(
         self, name: str, outputs: Sequence[str], constant_arguments: ConstantArguments
-    ) -> tuple[function_pb2.FunctionDef, list[str], int]:
-        """Returns the FunctionDef with its arguments in the order that XLA's launch op requires."""
+    ) -> LaunchFunction:
+        """Returns the function with its arguments in the order that XLA's launch op requires."""
         order = self.input_order({})
         definition = self.definition(name, order, outputs)
         if _INTEGERS.isdisjoint(self.inputs.values()):
-            return definition, order, 0
+            return LaunchFunction(definition, order)
         flags = dict(zip(order, constant_arguments(definition, len(order))))
         constant = {tensor: True for tensor, flag in flags.items() if flag and self._may_be_constant(tensor)}
         if not constant:
-            return definition, order, 0
+            return LaunchFunction(definition, order)
         order = self.input_order(constant)
-        return self.definition(f"{name}_ordered", order, outputs), order, len(constant)
+        return LaunchFunction(self.definition(f"{name}_ordered", order, outputs), order, len(constant))
 
     def _may_be_constant(self, tensor: str) -> bool:
         """Returns whether XLA may need an input as a compile-time constant.

@@ -188,17 +188,17 @@ class _FunctionEmitter:
         cut = ClusterFunction(self._graph, nodes, self._placement.constants, reads, self._all.graphs.external_name)
         outputs = self._outputs_of(set(nodes), phase)
         name = f"{self._graph.name}_ipu{shard}_phase{phase}_{self._serial}"
-        definition, order, constants = cut.in_launch_order(name, outputs, self._all.constant_arguments)
-        definition = self._all.deduplicate(definition)
+        function = cut.in_launch_order(name, outputs, self._all.constant_arguments)
+        definition = self._all.deduplicate(function.definition)
         self._all.functions.append(definition)
         self._all.compiled.append((self._graph.traced, definition))
-        types = [cut.inputs[tensor] for tensor in order]
-        launch = self._launch(f"ipu{shard}_phase{phase}", shard, types, constants)
+        types = [cut.inputs[tensor] for tensor in function.inputs]
+        launch = self._launch(f"ipu{shard}_phase{phase}", shard, types, function.constants)
         launch.attr["Tresults"].list.type.extend(self._graph.type_of(tensor) for tensor in outputs)
         launch.attr["function"].func.name = definition.signature.name
-        if shapes := cut.shape_variables(order):
+        if shapes := cut.shape_variables(function.inputs):
             launch.attr[vocabulary.SHAPES_ATTRIBUTE].list.i.extend(shapes)
-        launch.input.extend(self._tensor(tensor, shard, self._all.device) for tensor in order)
+        launch.input.extend(self._tensor(tensor, shard, self._all.device) for tensor in function.inputs)
         # One IPU runs its programs one after the other, whether or not data connects them.
         before = {self._last_on[shard]} if shard in self._last_on else set(self._elements)
         before.update(self._emitted_names(cut.outside_controls))
@@ -208,9 +208,10 @@ class _FunctionEmitter:
             self._names[tensor] = f"{launch.name}:results:{index}"
             self._shards[tensor] = shard
         self._units.update(dict.fromkeys(nodes, launch.name))
-        chip = self._all.replica.chip(shard)
+        chip, traced = self._all.replica.chip(shard), self._graph.traced
+        inputs, constants = function.inputs, function.constants
         self._all.clusters.append(
-            Cluster(chip, phase, definition.signature.name, order, types, outputs, constants, self._graph.traced)
+            Cluster(chip, phase, definition.signature.name, inputs, types, outputs, constants, traced)
         )
 
     def _launch(self, name: str, shard: Shard, types: Sequence[int], constants: int) -> node_def_pb2.NodeDef:

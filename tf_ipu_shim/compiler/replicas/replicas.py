@@ -22,30 +22,13 @@ from tf_ipu_shim.compiler.ir.node_defs import constant, control_inputs, copy_nod
 from tf_ipu_shim.compiler.loops.pipeline_description import PipelineDescription
 from tf_ipu_shim.machine import selection
 from tf_ipu_shim.machine.ids import Chip, Shard
+from tf_ipu_shim.runtime.jobs.instances import WHOLE, Share
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2, types_pb2
 
 _INDEX, _COUNT = vocabulary.REPLICATION_INDEX, vocabulary.REPLICATION_FACTOR
 # Where none of these is, all replicas would compute the same: one is enough.
 _REPLICA_DEPENDENT = vocabulary.COLLECTIVES | vocabulary.INFEEDS | {_INDEX, _COUNT, vocabulary.OUTFEED_ENQUEUE}
 _INSTANCE_DEPENDENT = vocabulary.COLLECTIVES | {_INDEX, _COUNT}
-
-
-@dataclasses.dataclass(frozen=True)
-class Share:
-    """The share of a program's replicas in this process, an instance of a job.
-
-    Args:
-        instances: how many there are; all have as many replicas.
-        problem: why they cannot meet; empty if they can.
-    """
-
-    index: int = 0
-    instances: int = 1
-    problem: str = ""
-
-
-WHOLE = Share()
-"""All replicas of a program, in one process."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,6 +18,18 @@ from tf_ipu_shim.tf_private.utilities import tf_logging
 _NO_VARIABLES = "No variables to optimize."  # what an optimizer of TensorFlow 1 says
 
 
+def _arguments(name: str, kind: type) -> Any:
+    """Returns the property of further arguments of an optimizer's method, which are checked when they are set."""
+
+    def get(output: OptimizerFunctionOutput) -> Any:
+        return vars(output)[name]
+
+    def set_checked(output: OptimizerFunctionOutput, value: Any) -> None:
+        vars(output)[name] = output._check_kind(name, value, kind)
+
+    return property(get, set_checked, doc=f"Further arguments of `{name.rpartition('_')[0]}`.")
+
+
 class OptimizerFunctionOutput:
     """The optimizer that trains a pipeline, and the loss it minimises. Every argument is an attribute that can be set.
 
@@ -107,41 +119,10 @@ class OptimizerFunctionOutput:
             )
         self._loss = value
 
-    @property
-    def compute_gradients_args(self) -> tuple[Any, ...]:
-        """Further arguments of `compute_gradients`."""
-        return self._compute_gradients_args
-
-    @compute_gradients_args.setter
-    def compute_gradients_args(self, value: Any) -> None:
-        self._compute_gradients_args = self._check_kind("compute_gradients_args", value, tuple)
-
-    @property
-    def compute_gradients_kwargs(self) -> dict[str, Any]:
-        """Further keyword arguments of `compute_gradients`."""
-        return self._compute_gradients_kwargs
-
-    @compute_gradients_kwargs.setter
-    def compute_gradients_kwargs(self, value: Any) -> None:
-        self._compute_gradients_kwargs = self._check_kind("compute_gradients_kwargs", value, dict)
-
-    @property
-    def apply_gradients_args(self) -> tuple[Any, ...]:
-        """Further arguments of `apply_gradients`."""
-        return self._apply_gradients_args
-
-    @apply_gradients_args.setter
-    def apply_gradients_args(self, value: Any) -> None:
-        self._apply_gradients_args = self._check_kind("apply_gradients_args", value, tuple)
-
-    @property
-    def apply_gradients_kwargs(self) -> dict[str, Any]:
-        """Further keyword arguments of `apply_gradients`."""
-        return self._apply_gradients_kwargs
-
-    @apply_gradients_kwargs.setter
-    def apply_gradients_kwargs(self, value: Any) -> None:
-        self._apply_gradients_kwargs = self._check_kind("apply_gradients_kwargs", value, dict)
+    compute_gradients_args = _arguments("compute_gradients_args", tuple)
+    compute_gradients_kwargs = _arguments("compute_gradients_kwargs", dict)
+    apply_gradients_args = _arguments("apply_gradients_args", tuple)
+    apply_gradients_kwargs = _arguments("apply_gradients_kwargs", dict)
 
     @property
     def variables(self) -> Any:

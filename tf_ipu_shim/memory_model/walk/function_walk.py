@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tf_ipu_shim.compiler.emit.control_flow import CHUNK_COUNTERS
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
@@ -30,6 +31,14 @@ from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 from tf_ipu_shim.tf_private.tensors import tensor_shape
 
 _FEEDS = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE}
+
+
+class _Inside(NamedTuple):
+    """The function of a loop or branch."""
+
+    analyzer: FunctionAnalyzer
+    arguments: list[TensorState]
+    results: list[TensorState]
 
 
 class FunctionAnalyzer(BlockWriter):
@@ -121,8 +130,8 @@ class FunctionAnalyzer(BlockWriter):
 
     def _inside(
         self, function: str, inputs: Sequence[TensorState], remote: Set[int] = frozenset(), pipeline: str = ""
-    ) -> tuple[FunctionAnalyzer, list[TensorState], list[TensorState]]:
-        """Analyses a loop's or branch's function; returns the analyzer, its arguments and results.
+    ) -> _Inside:
+        """Analyses a loop's or branch's function.
 
         Arguments whose numbers are in `remote` are in remote memory; `pipeline` is the one whose mini-batch it is.
         """
@@ -146,7 +155,7 @@ class FunctionAnalyzer(BlockWriter):
             if result.outer is None and index not in remote:
                 for ipu, value_id in result.values.items():
                     inner.blocks[ipu].results.append(value_id)
-        return inner, arguments, results
+        return _Inside(inner, arguments, results)
 
     def _loop(
         self, node: node_def_pb2.NodeDef, inputs: Sequence[TensorState], in_chunks: bool = False
@@ -163,7 +172,7 @@ class FunctionAnalyzer(BlockWriter):
         with self.context.work.repeated(trips, in_chunks, pipeline.count if pipeline is not None else None):
             name = pipeline.name if pipeline is not None else ""
             body, arguments, results = self._inside(node.attr["body"].func.name, inputs, remote, name)
-            test, _, _ = self._inside(node.attr["cond"].func.name, inputs)
+            test = self._inside(node.attr["cond"].func.name, inputs).analyzer
         results_by_ipu: dict[int, list[int]] = {}
         after_loop = []
         for index, (state, argument, result) in enumerate(zip(inputs, arguments, results)):
@@ -238,7 +247,7 @@ class FunctionAnalyzer(BlockWriter):
         walks = [self._inside(function, inputs[1:]) for function in called]
         results_by_ipu: dict[int, list[int]] = {}
         remaining = []
-        for alternatives in zip(*(results for _, _, results in walks)):
+        for alternatives in zip(*(walk.results for walk in walks)):
             built = TensorState(alternatives[0].spec._replace(literal=None), name=node.name)
             built.neighbours = alternatives[0].neighbours
             for ipu in sorted({ipu for result in alternatives for ipu in result.values}):
@@ -247,9 +256,8 @@ class FunctionAnalyzer(BlockWriter):
                 results_by_ipu.setdefault(ipu, []).append(built.values[ipu])
             remaining.append(built)
         sync_point = SyncPoint(self.context.new_key(), branches=True) if self.context.names is not None else None
-        self._run_inside(
-            node.name, [analyzer for analyzer, _, _ in walks], results_by_ipu, False, sync_point=sync_point
-        )
+        analyzers = [walk.analyzer for walk in walks]
+        self._run_inside(node.name, analyzers, results_by_ipu, False, sync_point=sync_point)
         return remaining
 
     def _run_inside(

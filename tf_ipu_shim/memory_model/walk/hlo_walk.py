@@ -20,7 +20,7 @@ from tf_ipu_shim.memory_model.computations.computations import ComputationClassi
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo import user_op_calls
-from tf_ipu_shim.memory_model.hlo.conditionals import Branch, arguments_of_size, place_results, used_elements
+from tf_ipu_shim.memory_model.hlo.conditionals import Inside, arguments_of_size, place_results, used_elements
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.memory_model.hlo.loop_counters import find_counters
 from tf_ipu_shim.memory_model.hlo.repeated_pushes import find_pushes
@@ -211,10 +211,11 @@ class HloAnalyzer:
         if self._classifier is not None and trips is not None:
             self._classifier.counters.update(find_counters(body))
         leaves, pushed = leaves_of(initial), self._invariant_lists(body, initial)
-        inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
+        inside, axes = self._inside(body, [initial], Mode.CARRIED)
         while self._shrink_mini_batch(leaves, axes):  # such as a state, and then a list of states
-            inner, arguments, results, axes = self._inside(body, [initial], Mode.CARRIED)
-        test, _, _, _ = self._inside(condition, [initial], Mode.BORROWED)
+            inside, axes = self._inside(body, [initial], Mode.CARRIED)
+        inner, arguments, results = inside
+        test, _ = self._inside(condition, [initial], Mode.BORROWED)
         loop_results: list[int] = []
         values: list[int] = []
         shapes = _leaves(instruction.shape)
@@ -233,7 +234,7 @@ class HloAnalyzer:
             loop_results.append(block.add(value))
         self._axes.update((value_id, axis) for value_id, axis in zip(loop_results, axes) if axis is not None)
         sync_point, places = self._sync_point(instruction, trips), _loop_results(instruction.shape)
-        block.run(name, values, loop_results, (test, inner), True, sync_point, loop_results=places)
+        block.run(name, values, loop_results, (test.block, inner), True, sync_point, loop_results=places)
         return with_leaves(initial, iter(loop_results))
 
     def _invariant_lists(self, body: Any, initial: Tree) -> dict[int, int]:
@@ -273,21 +274,20 @@ class HloAnalyzer:
             self._inside(body, [branch_operands], Mode.BORROWED)
             for body, branch_operands in zip(branches, operands[1:])
         ]
-        inside = [inner for inner, _, _, _ in walked]
+        inside = [branch for branch, _ in walked]
         results = self._new_values(instruction.shape, name)
-        self._shrink_mini_batch(leaves_of(results), walked[0][3])
+        self._shrink_mini_batch(leaves_of(results), walked[0][1])
         variables = {index: home for (of, index), home in self._homes_inside.items() if of == instruction.id}
         branch_operands = [leaves_of(operand) for operand in operands[1:]]
-        place_results(
-            self._block, leaves_of(results), branch_operands, [Branch(*branch[:3]) for branch in walked], variables
-        )
+        place_results(self._block, leaves_of(results), branch_operands, inside, variables)
         for index, value_id in enumerate(leaves_of(results)):
             if index not in used:
                 self._block.values[value_id] = self._block.values[value_id]._replace(bytes=0, mode=Mode.NEW, of=())
-        for inner in inside:
+        blocks = [branch.block for branch in inside]
+        for inner in blocks:
             inner.results = [value_id for index, value_id in enumerate(inner.results) if index in used]
         values = [leaf for operand in operands for leaf in leaves_of(operand)]
-        self._block.run(name, values, leaves_of(results), inside, work=self._sync_point(instruction, None))
+        self._block.run(name, values, leaves_of(results), blocks, work=self._sync_point(instruction, None))
         return results
 
     def _trips(self, loop: Any) -> int | None:
@@ -306,10 +306,8 @@ class HloAnalyzer:
         times = UNKNOWN_TRIPS if trips is None else trips
         return SyncPoint(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
-    def _inside(
-        self, computation: Any, operands: Sequence[Tree], mode: Mode
-    ) -> tuple[Block, list[Tree], Tree, list[Axis | None]]:
-        """Returns a computation's own block, its arguments, results and mini-batch axes."""
+    def _inside(self, computation: Any, operands: Sequence[Tree], mode: Mode) -> tuple[Inside, list[Axis | None]]:
+        """Returns a computation as a block of its own, and the mini-batch axis of each result."""
         inner = copy.copy(self)
         block = Block(computation.name)
         inner._enter(block, MiniBatch(block, self._sizes.batch_divisor) if self._mini_batch is not None else None)
@@ -323,7 +321,8 @@ class HloAnalyzer:
             arguments.append(with_leaves(tree, iter(leaves)))
         results = inner._run(computation, arguments, {})
         inner._block.results = leaves_of(results)
-        return inner._block, arguments, results, [inner._axes.get(leaf) for leaf in inner._block.results]
+        inside = Inside(inner._block, arguments, results)
+        return inside, [inner._axes.get(leaf) for leaf in inner._block.results]
 
     def _shrink_mini_batch(self, value_ids: Sequence[int], axes: Sequence[Axis | None]) -> bool:
         """Shrinks values that have the mini-batch axis; returns whether there are any."""

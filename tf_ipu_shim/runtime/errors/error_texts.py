@@ -135,9 +135,8 @@ def _script_frames(lines: list[str]) -> Iterator[str]:
         origin = script_files.origin(frame["file"], int(frame["line"]))
         hidden = frame["file"].startswith((*script_files.HIDDEN, "<frozen")) or origin is not None
         if origin is not None:
-            file, line_number, name, source = origin
-            yield f'{margin}File "{file}", line {line_number}, in {name}'
-            yield f"{margin}  {source.strip()}"
+            yield f'{margin}File "{origin.file}", line {origin.line}, in {origin.function}'
+            yield f"{margin}  {origin.source.strip()}"
         elif not hidden:
             yield line
 

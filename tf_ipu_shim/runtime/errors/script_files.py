@@ -9,7 +9,7 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 _OWN = str(pathlib.Path(__file__).resolve().parents[2])
 _STANDARD = (sysconfig.get_path("stdlib"), "<frozen ")
@@ -98,7 +98,16 @@ def is_generated(file: str) -> bool:
     return os.path.basename(file).startswith(_GENERATED)
 
 
-def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
+class SourceLine(NamedTuple):
+    """A line of a script."""
+
+    file: str
+    line: int
+    function: str
+    source: str
+
+
+def origin(file: str, line: int) -> SourceLine | None:
     """Returns the script line from which autograph generated a line.
 
     Example:
@@ -111,7 +120,7 @@ def origin(file: str, line: int) -> tuple[str, int, str, str] | None:
             continue
         for position, origin_info in source_map.items():
             if position.lineno == line:
-                return (
+                return SourceLine(
                     origin_info.loc.filename,
                     origin_info.loc.lineno,
                     origin_info.function_name or "<module>",

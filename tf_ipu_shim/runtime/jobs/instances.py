@@ -54,6 +54,24 @@ class Instance:
         return self.local_replicas * self.ipus_per_replica
 
 
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """The share of a program's replicas in this process, an instance of a job.
+
+    Args:
+        instances: how many there are; all have as many replicas.
+        problem: why they cannot meet; empty if they can.
+    """
+
+    index: int = 0
+    instances: int = 1
+    problem: str = ""
+
+
+WHOLE = Share()
+"""All replicas of a program, in one process."""
+
+
 def from_launcher() -> bool:
     """Returns whether PopRun started this process."""
     return TOTAL_REPLICAS in os.environ
@@ -104,23 +122,23 @@ def device_id(instance: Instance, num_ipus: int) -> int:
     return devices[instance.local_index].id
 
 
-def share_of_programs(options: Any) -> tuple[int, int, str]:
+def share_of_programs(options: Any) -> Share:
     """Returns which of its programs' replicas this process has.
 
     Example:
         >>> from tf_ipu_shim.messages import config_pb2
         >>> share_of_programs(config_pb2.IpuOptions())
-        (0, 1, '')
+        Share(index=0, instances=1, problem='')
     """
     count, index = options.multi_replica_process_count, options.multi_replica_process_index
     current_job = job.current()
     if count < 2:
         # `set_ipu_config` leaves the option out there, as Graphcore's software refuses it.
         on_model = current_job.size > 1 and from_launcher() and flags.current().use_ipu_model
-        return 0, 1, _ON_MODEL if on_model else ""
+        return Share(problem=_ON_MODEL) if on_model else WHOLE
     if (current_job.size, current_job.rank) == (count, index):
-        return index, count, ""
-    return (
+        return Share(index, count)
+    return Share(
         index,
         count,
         (

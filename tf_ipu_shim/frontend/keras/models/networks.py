@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow.compat.v2 import nest
 
@@ -73,10 +73,21 @@ def steps_of_network(
     return steps
 
 
-def steps_of_sequential(
-    model: Any, path: Key, assignments: list[Any] | None, stamped: int | None = None
-) -> tuple[list[PipelineLayerStep], Key, Key]:
-    """Returns the steps of a `Sequential` model, and the names of its input and its output."""
+class ModelSteps(NamedTuple):
+    """The steps of a model, and the names of its inputs and outputs."""
+
+    steps: list[PipelineLayerStep]
+    inputs: list[Key]
+    outputs: list[Key]
+
+    def named(self, inputs: list[Key], outputs: list[Key], layer: str) -> list[PipelineLayerStep]:
+        """Returns the steps with the names that the model's inputs and outputs have around it."""
+        before = stage_plan.naming_step(inputs, self.inputs, layer)
+        return [before, *self.steps, stage_plan.naming_step(self.outputs, outputs, layer)]
+
+
+def steps_of_sequential(model: Any, path: Key, assignments: list[Any] | None, stamped: int | None = None) -> ModelSteps:
+    """Returns the steps of a `Sequential` model."""
     steps: list[PipelineLayerStep] = []
     key: Key = (*path, "input")
     first = key
@@ -85,18 +96,17 @@ def steps_of_sequential(
         result: Key = (*path, index)
         layer_stage = stage_of(layer) if stage_of(layer) is not None else stamped
         if is_nested(layer):
-            inner, start, ends = _steps_of_model(
+            inner = _steps_of_model(
                 layer, (*path, index), assignment and assignment.pipeline_stage_assignments, layer_stage
             )
-            steps += [stage_plan.naming_step([key], start, layer.name), *inner]
-            steps.append(stage_plan.naming_step(ends, [result], layer.name))
+            steps += inner.named([key], [result], layer.name)
         else:
             step = stage_plan.layer_step(layer, key, result)
             step.stage = assignment.pipeline_stage if assignment is not None else layer_stage
             step.assignment = assignment
             steps.append(step)
         key = result
-    return steps, first, key
+    return ModelSteps(steps, [first], [key])
 
 
 def is_nested(layer: Any) -> bool:
@@ -143,15 +153,12 @@ def functional_network(model: Any) -> Network:
     )
 
 
-def _steps_of_model(
-    model: Any, path: Key, assignments: list[Any] | None, stamped: int | None
-) -> tuple[list[PipelineLayerStep], list[Key], list[Key]]:
+def _steps_of_model(model: Any, path: Key, assignments: list[Any] | None, stamped: int | None) -> ModelSteps:
     if is_sequential(model):
-        steps, first, last = steps_of_sequential(model, path, assignments, stamped)
-        return steps, [first], [last]
+        return steps_of_sequential(model, path, assignments, stamped)
     network = model._network()
     steps = steps_of_network(network, path, assignments, lambda _: stamped)
-    return steps, tensor_keys(network.inputs, path), tensor_keys(network.outputs, path)
+    return ModelSteps(steps, tensor_keys(network.inputs, path), tensor_keys(network.outputs, path))
 
 
 def tensor_keys(tensors: list[Any], path: Key) -> list[Key]:
@@ -161,16 +168,10 @@ def tensor_keys(tensors: list[Any], path: Key) -> list[Key]:
 
 def _nested_steps(node: Any, path: Key, assignment: Any, stamped: int | None) -> list[PipelineLayerStep]:
     inner = (*path, id(node))
-    steps, first, last = _steps_of_model(
-        node.layer, inner, assignment and assignment.pipeline_stage_assignments, stamped
-    )
+    steps = _steps_of_model(node.layer, inner, assignment and assignment.pipeline_stage_assignments, stamped)
     inputs = [(*path, name) for name in node.flat_input_ids]
-    result = [(*path, name) for name in node.flat_output_ids]
-    return [
-        stage_plan.naming_step(inputs, first, node.layer.name),
-        *steps,
-        stage_plan.naming_step(last, result, node.layer.name),
-    ]
+    results = [(*path, name) for name in node.flat_output_ids]
+    return steps.named(inputs, results, node.layer.name)
 
 
 def _node_stage(node: Any, stamped: Callable[[Any], int | None]) -> int | None:

@@ -103,12 +103,12 @@ class SequentialExtension(SavedOptions, PipelinedExtension):
         if stages is None:
             stages = _assignments(self)
             _check_assignments(self, stages)
-        steps, first, last = networks.steps_of_sequential(self, (), stages)
+        model = networks.steps_of_sequential(self, (), stages)
 
         def bind(x: Any) -> list[Any]:
             return list(nest.flatten(x))
 
-        return StagedModel(self, steps, [first], [last], bind, 0)
+        return StagedModel(self, *model, bind, 0)
 
 
 def _assignments(model: Any) -> list[Any]:

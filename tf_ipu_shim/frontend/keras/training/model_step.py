@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tf_ipu_shim import keras2
 from tf_ipu_shim.frontend.gradients import backprop
@@ -65,8 +65,21 @@ def forward_pass(model: Any, data: Any, training: bool) -> tuple[Any, dict[str, 
     return loss, update_metrics(model, x, y, y_pred, weights)
 
 
-def compute_gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dict[str, Any], dict[str, Any]]:
-    """Returns pairs of gradient and variable, the metrics, and the captured gradients by tag."""
+class StepGradients(NamedTuple):
+    """The results of a mini-batch's backward pass.
+
+    Args:
+        pairs: gradients with their variables.
+        captured: captured gradients by tag.
+    """
+
+    pairs: list[tuple[Any, Any]]
+    metrics: dict[str, Any]
+    captured: dict[str, Any]
+
+
+def compute_gradients(model: Any, data: Any) -> StepGradients:
+    """Computes the gradients and metrics of a mini-batch."""
     x, y, weights = unpack_element(model, data)
     compute = optimizer_gradients(model.optimizer)
     with backprop.GradientCaptureContext() if compute else backprop.GradientCaptureTape() as capturing:
@@ -78,7 +91,7 @@ def compute_gradients(model: Any, data: Any) -> tuple[list[tuple[Any, Any]], dic
         variables = model.trainable_variables
         scaled_pairs = list(zip(capturing.gradient(loss, variables), variables))
     pairs = unscale_gradients(model.optimizer, scaled_pairs)
-    return pairs, update_metrics(model, x, y, y_pred, weights), dict(capturing.captured_gradients)
+    return StepGradients(pairs, update_metrics(model, x, y, y_pred, weights), dict(capturing.captured_gradients))
 
 
 def optimizer_gradients(optimizer: Any) -> Callable[..., Any] | None:
@@ -104,10 +117,10 @@ def train_step(model: Any, data: Any) -> dict[str, Any]:
 
 def apply_update(model: Any, data: Any) -> dict[str, Any]:
     """Updates the weights with a mini-batch, and returns the metrics so far."""
-    pairs, metrics, captured = compute_gradients(model, data)
-    keywords = {"captured_grads": captured} if captured and accepts_captured_gradients(model.optimizer) else {}
-    model.optimizer.apply_gradients(pairs, **keywords)
-    return metrics
+    step = compute_gradients(model, data)
+    passes_captured = step.captured and accepts_captured_gradients(model.optimizer)
+    model.optimizer.apply_gradients(step.pairs, **({"captured_grads": step.captured} if passes_captured else {}))
+    return step.metrics
 
 
 def accepts_captured_gradients(optimizer: Any) -> bool:

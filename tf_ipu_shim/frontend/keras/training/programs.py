@@ -144,11 +144,11 @@ class _Accumulation:
     def _gradients(self, data: Any) -> tuple[list[Any], Any]:
         """Returns the gradients and metrics of a mini-batch."""
         with variable_creation.variable_creation_scope():
-            pairs, metrics, captured = model_step.compute_gradients(self._model, data)
-            if captured and model_step.accepts_captured_gradients(self._model.optimizer):
-                _count_captured(self._model.optimizer, captured)
-        self._trained = [variable for _, variable in pairs]
-        return [gradient for gradient, _ in pairs], metrics
+            step = model_step.compute_gradients(self._model, data)
+            if step.captured and model_step.accepts_captured_gradients(self._model.optimizer):
+                _count_captured(self._model.optimizer, step.captured)
+        self._trained = [variable for _, variable in step.pairs]
+        return [gradient for gradient, _ in step.pairs], step.metrics
 
     def _mini_batch(self, counter: Any, *values: Any, **keywords: Any) -> list[Any]:
         """Adds a mini-batch's gradients to the totals."""
