@@ -424,18 +424,10 @@ def test_slots_are_the_mini_batches_that_wait(schedule, stages, times, recompute
         training=True,
         count=2 * stages * times,
         repeat_count=1,
-        batch_serialization_iterations=1,
         devices=tuple((stage,) for stage in range(stages)),
-        recomputation_mode="Auto",
         input_bytes=inputs,
         kept_bytes=values,
         checkpoint_bytes=checkpoints,
-        offload_activations=None,
-        offload_gradient_accumulation_buffers=None,
-        offload_weight_update_variables=None,
-        offload_weights=None,
-        replicated_optimizer_state_sharding=False,
-        replicated_weight_sharding=None,
     )
     found = {one.ipu: one.bytes for one in stashes(description, recomputes, range(stages))}
     for stage in range(stages):

@@ -57,7 +57,6 @@ def test_the_loop_says_what_its_schedule_keeps():
         training=True,
         count=12,
         repeat_count=3,
-        batch_serialization_iterations=1,
         devices=((0,), (1,), (0,)),
         recomputation_mode="RecomputeAndBackpropagateInterleaved",
         # The second stage hands x on without reading it, the third ignores it.
@@ -66,11 +65,7 @@ def test_the_loop_says_what_its_schedule_keeps():
         kept_bytes=(2 * 4 + 2 * 5 * 4, 2 * 5 * 4, 2 * 5 * 4),
         checkpoint_bytes=(2 * 5 * 4, 0, 0),
         offload_activations=True,
-        offload_gradient_accumulation_buffers=None,
-        offload_weight_update_variables=None,
-        offload_weights=None,
         replicated_optimizer_state_sharding=True,
-        replicated_weight_sharding=None,
         kept_tensors=(2, 1, 1),
         stashed_tensors=(2, 1, 1),
     )
@@ -94,18 +89,10 @@ def test_fifo_slots_of_the_schedules(schedule, training, slots):
         training=training,
         count=8,
         repeat_count=1,
-        batch_serialization_iterations=1,
         devices=((0,), (1,), (2,), (3,)),
-        recomputation_mode="Auto",
         input_bytes=(0,) * 4,
         kept_bytes=(0,) * 4,
         checkpoint_bytes=(0,) * 4,
-        offload_activations=None,
-        offload_gradient_accumulation_buffers=None,
-        offload_weight_update_variables=None,
-        offload_weights=None,
-        replicated_optimizer_state_sharding=False,
-        replicated_weight_sharding=None,
     )
     assert [description.fifo_slots(stage) for stage in range(4)] == slots
 

@@ -45,11 +45,8 @@ class PipelineDescription:
 
     Example:
         >>> description = PipelineDescription(
-        ...     name="p", schedule="Grouped", training=True, count=8, repeat_count=1, batch_serialization_iterations=1,
-        ...     devices=((0,), (1,)), recomputation_mode="Auto", input_bytes=(0, 1024), kept_bytes=(1024, 1024),
-        ...     checkpoint_bytes=(0, 0), offload_activations=None, offload_gradient_accumulation_buffers=None,
-        ...     offload_weight_update_variables=None, offload_weights=None, replicated_optimizer_state_sharding=False,
-        ...     replicated_weight_sharding=None)
+        ...     name="p", schedule="Grouped", training=True, count=8, repeat_count=1, devices=((0,), (1,)),
+        ...     input_bytes=(0, 1024), kept_bytes=(1024, 1024), checkpoint_bytes=(0, 0))
         >>> [description.fifo_slots(stage) * description.kept_bytes[stage] for stage in range(description.stages)]
         [2048, 0]
     """
@@ -59,18 +56,18 @@ class PipelineDescription:
     training: bool
     count: int | None
     repeat_count: int | None
-    batch_serialization_iterations: int
+    batch_serialization_iterations: int = 1
     devices: tuple[tuple[int, ...], ...]
-    recomputation_mode: str
+    recomputation_mode: str = "Auto"
     input_bytes: tuple[int, ...]
     kept_bytes: tuple[int, ...]
     checkpoint_bytes: tuple[int, ...]
-    offload_activations: bool | None
-    offload_gradient_accumulation_buffers: bool | None
-    offload_weight_update_variables: bool | None
-    offload_weights: bool | None
-    replicated_optimizer_state_sharding: bool
-    replicated_weight_sharding: bool | None
+    offload_activations: bool | None = None
+    offload_gradient_accumulation_buffers: bool | None = None
+    offload_weight_update_variables: bool | None = None
+    offload_weights: bool | None = None
+    replicated_optimizer_state_sharding: bool = False
+    replicated_weight_sharding: bool | None = None
     kept_tensors: tuple[int, ...] = ()
     stashed_tensors: tuple[int, ...] = ()
 

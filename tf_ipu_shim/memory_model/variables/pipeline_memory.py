@@ -49,11 +49,8 @@ def stashes(pipeline: PipelineDescription, recomputes: bool, ipus: Sequence[int]
 
     Example:
         >>> description = PipelineDescription(
-        ...     name="p", schedule="Grouped", training=True, count=8, repeat_count=1, batch_serialization_iterations=1,
-        ...     devices=((0,), (1,)), recomputation_mode="Auto", input_bytes=(0, 1024), kept_bytes=(1024, 1024),
-        ...     checkpoint_bytes=(0, 0), offload_activations=None, offload_gradient_accumulation_buffers=None,
-        ...     offload_weight_update_variables=None, offload_weights=None, replicated_optimizer_state_sharding=False,
-        ...     replicated_weight_sharding=None)
+        ...     name="p", schedule="Grouped", training=True, count=8, repeat_count=1, devices=((0,), (1,)),
+        ...     input_bytes=(0, 1024), kept_bytes=(1024, 1024), checkpoint_bytes=(0, 0))
         >>> [(one.ipu, one.kind, one.bytes) for one in stashes(description, recomputes=False, ipus=[0, 1])]
         [(0, 'fifo', 2048)]
     """
