@@ -13,7 +13,7 @@ _ALL_ELEMENTS = range(2**31)
 
 
 class Inside(NamedTuple):
-    """A computation that a loop or branch runs, as a block of its own."""
+    """A computation that a loop or branch runs, as a separate block."""
 
     block: Block
     arguments: list[Tree]

@@ -307,7 +307,7 @@ class HloAnalyzer:
         return SyncPoint(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
     def _inside(self, computation: Any, operands: Sequence[Tree], mode: Mode) -> tuple[Inside, list[Axis | None]]:
-        """Returns a computation as a block of its own, and the mini-batch axis of each result."""
+        """Returns a computation as a separate block, and the mini-batch axis of each result."""
         inner = copy.copy(self)
         block = Block(computation.name)
         inner._enter(block, MiniBatch(block, self._sizes.batch_divisor) if self._mini_batch is not None else None)
