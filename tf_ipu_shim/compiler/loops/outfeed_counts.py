@@ -1,4 +1,4 @@
-"""Counts how often a program enqueues to each outfeed, for ahead-of-time compilation."""
+"""Counts how often a program enqueues to each outfeed: compiled ahead of time, it sends as many zeros instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods that all kinds of pipelined Keras models share."""
+"""The base of pipelined Keras models: their stages, programs, saved options and exports for serving."""
 
 from __future__ import annotations
 

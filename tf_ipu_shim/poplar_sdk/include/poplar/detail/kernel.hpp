@@ -1,4 +1,4 @@
-// Steps of a program that are C++ functions: the ops of the libraries.
+// Adds C++ functions to programs as steps with a cost. The functions of the libraries are such steps.
 #ifndef poplar_detail_kernel_hpp
 #define poplar_detail_kernel_hpp
 
