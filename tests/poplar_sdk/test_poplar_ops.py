@@ -266,6 +266,40 @@ def test_pipelines(user_op, schedule):
     np.testing.assert_allclose(results, 2 * batches**4, rtol=1e-6)
 
 
+def test_an_op_of_a_stage_on_all_ipus_is_built_for_them(user_op):
+    configure(2)
+    xs, rate = np.float32([[1, 2], [3, -1]]), 0.01
+    with tf.Graph().as_default(), v1.Session() as session:
+        infeed = ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(xs).repeat())
+        outfeed, optimizer = ipu_outfeed_queue.IPUOutfeedQueue(), v1.train.GradientDescentOptimizer(rate)
+
+        def on_all_ipus(x):
+            x *= v1.get_variable("weights", initializer=np.float32([1, 2]), use_resource=True)
+            return user_op("OnEachIpu", [x], [[2]], inputs_with_gradients=[0])[0]
+
+        def program():
+            return pipelining_ops.pipeline(
+                [lambda x: x + 1, on_all_ipus, tf.reduce_sum],
+                gradient_accumulation_count=2,
+                infeed_queue=infeed,
+                outfeed_queue=outfeed,
+                optimizer_function=lambda loss: pipelining_ops.OptimizerFunctionOutput(optimizer, loss),
+                device_mapping=[0, pipelining_ops._ALL_DEVICES, 1],
+                pipeline_schedule=pipelining_ops.PipelineSchedule.Sequential,
+                reduction_method="sum",
+            )
+
+        with scopes.ipu_scope(IPU):
+            run = ipu_compiler.compile(program, [])
+        dequeued = outfeed.dequeue()
+        session.run([v1.global_variables_initializer(), infeed.initializer])
+        session.run(run)
+        losses, (weights,) = session.run([dequeued, v1.global_variables()])
+    products = (xs + 1) * np.float32([1, 2])
+    np.testing.assert_allclose(np.ravel(losses), (2 * products**2).sum(1), rtol=1e-6)
+    np.testing.assert_allclose(weights, [1, 2] - rate * (2 * 2 * products * (xs + 1)).sum(0), rtol=1e-6)
+
+
 def test_replicas(user_op):
     configure(2)
     outfeed = ipu_outfeed_queue.IPUOutfeedQueue()

@@ -71,12 +71,6 @@ def test_a_serialized_graph_names_the_parts_of_variables(run):
     assert vertex["fields"]["rows"] == rows
 
 
-def test_the_binary_format_is_refused(run):
-    message = run("binary")
-    assert message.startswith("Graph::serialize: the binary format is only known to Graphcore's tools")
-    assert message.endswith("Pass SerializationFormat::JSON.")
-
-
 def test_all_vertices_are_drawn_without_programs(run):
     assert 'label="AddRows on tile 2"' in run("drawing")
 

@@ -188,7 +188,8 @@ def _add_seeds(state: LoweringState) -> None:
 
 
 def _set_targets(state: LoweringState) -> None:
-    user_op_calls.set_targets(state.functions, state.options.target)
+    ipus = replicas.ipus_of_replica(state.functions, state.options.num_ipus)
+    user_op_calls.set_targets(state.functions, state.options.target, ipus)
 
 
 def _use_synthetic_data(state: LoweringState) -> None:

@@ -10,7 +10,8 @@ class OpCall(NamedTuple):
     """An op that a user's library is to build.
 
     Args:
-        target: words: IPU or IPU_MODEL, the chip's version, its tiles that compute, the program; empty for a GC200.
+        target: words: IPU or IPU_MODEL, the chip's version, its tiles that compute, the program, the number of IPUs;
+            empty for a GC200.
         gradient_size: how many of the inputs are gradients of outputs; 0 for an op that is no gradient.
         partial_derivative: the index of its input, for a gradient that is built separately for each input.
         name: the name of the op, which its functions get as their debug prefix.

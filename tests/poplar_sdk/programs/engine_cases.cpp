@@ -233,14 +233,14 @@ void replicas() {
 
 // Writes the running sums of an input.
 void addRunningSum(Case& c, const Tensor& in, const Tensor& out) {
-  const std::size_t count = in.numElements();
-  detail::addKernel(c.graph, c.program, {"sums"}, {in}, {out}, [count](const detail::KernelArguments& arguments) {
+  const auto sums = detail::Kernel::of([](const detail::KernelArguments& arguments, const std::size_t& count) {
     const auto* from = static_cast<const float*>(arguments.inputs[0]);
     auto* to = static_cast<float*>(arguments.outputs[0]);
     std::memset(to, 0, count * sizeof(float));
     for (std::size_t i = 0; i < count; ++i)
       for (std::size_t j = 0; j <= i; ++j) to[i] += from[j];
-  });
+  }, in.numElements());
+  detail::addKernel(c.graph, c.program, {"sums"}, {in}, {out}, sums);
 }
 
 void kernels() {
@@ -437,7 +437,8 @@ void drawn() {
   c.scale(set, x.slice(0, 2), y.slice(2, 4), 2, 1);
   c.scale(unused, x, y, 3);
   c.program.add(Repeat(2, Execute(set)));
-  detail::addKernel(c.graph, c.program, {"kernel"}, {y}, {x}, [](const detail::KernelArguments&) {});
+  const auto nothing = detail::Kernel::of([](const detail::KernelArguments&) {});
+  detail::addKernel(c.graph, c.program, {"kernel"}, {y}, {x}, nothing);
   c.graph.outputComputeGraph(std::cout, {c.program});
 }
 

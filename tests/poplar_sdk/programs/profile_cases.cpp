@@ -65,7 +65,6 @@ const std::map<std::string, Case> cases = {
        serializeToJSON(std::cout, engine.getGraphProfile());
      }},
     {"serialize", [](const char* codelets) { Sums(codelets).graph.serialize(std::cout, SerializationFormat::JSON); }},
-    {"binary", [](const char* codelets) { Sums(codelets).graph.serialize(std::cout, SerializationFormat::Binary); }},
     {"drawing", [](const char* codelets) { Sums(codelets).graph.outputVertexGraph(std::cout); }},
     {"typed values",
      [](const char* codelets) {

@@ -165,6 +165,29 @@ Program Sum(Graph& graph, const Tensors& inputs, Tensors& outputs, Text, Text na
   return sequence;
 }
 
+// The square times the number of IPUs; element i is on IPU i.
+Program OnEachIpu(Graph& graph, const Tensors& inputs, Tensors& outputs, Text, Text name) {
+  outputs = {graph.clone(inputs[0])};
+  const float ipus = static_cast<float>(graph.getTarget().getNumIPUs());
+  return times(graph, inputs[0], inputs[0], outputs[0], ipus, name);
+}
+Program OnEachIpu_grad(Graph& graph, int, const Tensors& gradients, const Tensors& inputs, const Tensors&,
+                       Tensors& outputs, Text, Text name) {
+  outputs = {graph.clone(inputs[0])};
+  const float ipus = static_cast<float>(graph.getTarget().getNumIPUs());
+  return times(graph, gradients[0], inputs[0], outputs[0], 2 * ipus, name);
+}
+void OnEachIpu_metadata(Indices& allocating, Indices&, Aliases&, bool&, bool&, bool&, std::uint32_t) {
+  allocating = {0};
+}
+Tensor OnEachIpu_allocator(Graph& graph, std::uint32_t, const std::vector<std::size_t>& shape, poplar::Type type, Text,
+                           Text name) {
+  const Tensor tensor = graph.addVariable(type, shape, name);
+  for (unsigned i = 0; i < tensor.numElements(); ++i)
+    graph.setTileMapping(tensor.flatten()[i], i % graph.getTarget().getNumIPUs() * graph.getTarget().getTilesPerIPU());
+  return tensor;
+}
+
 // Its first input is on tile 3, its result on tile 5.
 Program Mapped(Graph& graph, const Tensors& inputs, Tensors& outputs, Text, Text name) {
   outputs = {graph.addVariable(inputs[0].elementType(), inputs[0].shape(), name + "/result")};

@@ -113,7 +113,7 @@ def make_replicas(
 ) -> list[Replica]:
     """Returns the replicas that a program runs as and the IPUs of their shards."""
     graphs = [functions[name] for name in functions.reached()]
-    shards = 1 + max((shard for graph in graphs for shard in _used_shards(graph)), default=0)
+    shards = _shards_of(graphs)
     pipelined = any(_is_in_order(pipeline) for graph in graphs for pipeline in _pipelines(graph))
     ipus_each = selection.ipus_of_replica(shards, num_ipus)
     count = num_ipus // ipus_each
@@ -132,6 +132,15 @@ def make_replicas(
         )
     of_replicas = selection.shard_ipus(chips, order, pipelined=pipelined, replicas=count)
     return [Replica(index, count, ipus_each, group, ipus, share) for index, ipus in enumerate(of_replicas)]
+
+
+def ipus_of_replica(functions: Functions, num_ipus: int) -> int:
+    """Returns how many IPUs each replica of a program has."""
+    return selection.ipus_of_replica(_shards_of(functions[name] for name in functions.reached()), num_ipus)
+
+
+def _shards_of(graphs: Iterable[FunctionGraph]) -> int:
+    return 1 + max((shard for graph in graphs for shard in _used_shards(graph)), default=0)
 
 
 def _used_shards(graph: FunctionGraph) -> Iterator[Shard]:

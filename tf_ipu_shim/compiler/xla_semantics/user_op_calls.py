@@ -9,14 +9,18 @@ from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
 from tf_ipu_shim.compiler.ir.function_graph import Node
 from tf_ipu_shim.compiler.ir.functions import Functions
+from tf_ipu_shim.compiler.ir.location import ALL_IPUS
 from tf_ipu_shim.compiler.ir.node_defs import copy_node
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.xla_semantics import user_ops
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
 
 
-def set_targets(functions: Functions, target: str) -> None:
-    """Names the chip that users' Poplar ops are built for, and keeps the ops' names and order through inlining."""
+def set_targets(functions: Functions, target: str, num_ipus: int) -> None:
+    """Names the chips that users' Poplar ops are built for, and keeps the ops' names and order through inlining.
+
+    An op of a stage on all IPUs is built for the IPUs of a replica, the others for one.
+    """
     unvisited = functions.with_ops(vocabulary.USER_OPS)
     if not unvisited:
         return
@@ -25,11 +29,14 @@ def set_targets(functions: Functions, target: str) -> None:
     order = {place: index for index, place in enumerate(places)}
 
     def set_in(name: str) -> None:
+        annotations = functions[name].annotations
+
         def with_target(node: Node) -> list[node_def_pb2.NodeDef] | None:
             if node.op not in vocabulary.USER_OPS:
                 return None
             copy = copy_node(node.proto)
-            copy.attr["target"].s = target.encode()
+            ipus = num_ipus if annotations.get(node.name) is ALL_IPUS else 1
+            copy.attr["target"].s = f"{target} {ipus}".encode() if target else b""
             copy.attr["debug_name"].s = copy.attr["debug_name"].s or copy.name.encode()
             copy.attr[vocabulary.BUILD_ORDER_ATTRIBUTE].i = order[name, node.name]
             return [copy]

@@ -20,7 +20,7 @@ _serial = itertools.count()
 
 
 def target_of(device: IpuDevice, program: str) -> str:
-    """Returns the build target of a program's user ops: type, chip, compute tiles, and the program.
+    """Returns the build target of a program's user ops without the number of IPUs: type, chip, compute tiles, program.
 
     Each call is another program, with separate state.
     """
@@ -30,8 +30,8 @@ def target_of(device: IpuDevice, program: str) -> str:
 
 
 def target_in(program: LoweredProgram) -> str:
-    """Returns the build target of the user ops in a lowered program; empty without such ops."""
-    return next((node.attr["target"].s.decode() for _, node in _user_ops_of(program)), "")
+    """Returns what the build targets of the user ops in a lowered program begin with; empty without such ops."""
+    return next((node.attr["target"].s.decode().rpartition(" ")[0] for _, node in _user_ops_of(program)), "")
 
 
 def build(program: LoweredProgram, describe: Callable[[str, Any], str]) -> None:

@@ -10,6 +10,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/IPUModel.hpp>
 #include <poplar/Program.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,7 @@ class Case {
   }
 
   void run() {
-    Engine engine(graph, prog);
+    Engine engine(stored());
     engine.load(device);
     for (auto &input : inputs_) engine.writeTensor(input.name, input.bytes.data(), input.bytes.data() + input.bytes.size());
     engine.run(0);
@@ -84,6 +85,13 @@ class Case {
     Tensor tensor;
     std::vector<char> bytes;
   };
+
+  // The executable, as another process reads it from its file.
+  Executable stored() {
+    std::stringstream file;
+    compileGraph(graph, {prog}).serialize(file);
+    return Executable::deserialize(file);
+  }
 
   static IPUModel model() {
     IPUModel result;

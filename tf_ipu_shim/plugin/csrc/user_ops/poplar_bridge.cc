@@ -40,7 +40,7 @@ struct BuiltOp {
   int64_t last_run = 0;
 };
 using BuiltOps = std::unordered_map<std::string, BuiltOp>;  // by call
-auto* built_ops = new std::unordered_map<std::string, BuiltOps>;  // by target
+auto* built_ops = new std::unordered_map<std::string, BuiltOps>;  // by program
 auto* leases = new std::unordered_map<std::string, int>;          // by target
 int64_t runs = 0;
 constexpr size_t kept_eager_ops = 128;
@@ -86,6 +86,9 @@ std::string FieldOf(const std::string& call, int index) {
   }
 }
 
+// Returns the program that a target names: all of it but the last word, a number of IPUs.
+std::string ProgramOf(const std::string& target) { return target.substr(0, target.rfind(' ')); }
+
 // Requires the mutex.
 void Forget(BuiltOps* ops, BuiltOps::iterator op) {
   loaded_bridge->forget(op->first.data(), op->first.size());
@@ -103,8 +106,8 @@ void MakeRoom(BuiltOps* ops) {
 Status FindOp(const std::string& call, std::shared_ptr<void>* op) {
   std::lock_guard<std::mutex> lock(bridge_mutex);
   TF_RETURN_IF_ERROR(LoadBridge());
-  const std::string target = FieldOf(call, 4);
-  BuiltOps& ops = (*built_ops)[target];
+  const std::string program = ProgramOf(FieldOf(call, 4));
+  BuiltOps& ops = (*built_ops)[program];
   BuiltOp& known = ops[call];
   known.last_run = ++runs;
   if (known.op == nullptr) {
@@ -118,7 +121,7 @@ Status FindOp(const std::string& call, std::shared_ptr<void>* op) {
     known.op = std::shared_ptr<void>(built, loaded_bridge->release);
   }
   *op = known.op;
-  if (target.empty()) MakeRoom(&ops);
+  if (program.empty()) MakeRoom(&ops);
   return tensorflow::OkStatus();
 }
 

@@ -67,7 +67,7 @@ class BuiltOps {
     const auto known = ops_.find(bytes);
     if (known != ops_.end()) return known->second;
     OpCall call = OpCall::parse(bytes);
-    const BuiltOp* const earlier = opOfProgram(call.target);
+    const BuiltOp* const earlier = opOfProgram(call.program());
     return ops_.emplace(bytes, std::make_shared<BuiltOp>(std::move(call), earlier)).first->second;
   }
   template <class Condition>
@@ -87,10 +87,10 @@ class BuiltOps {
 
  private:
   // An op that was built for a program; null if there is none. Each eager op, without a target, is its own program.
-  const BuiltOp* opOfProgram(const std::string& target) const {
-    if (target.empty()) return nullptr;
+  const BuiltOp* opOfProgram(const std::string& program) const {
+    if (program.empty()) return nullptr;
     for (const auto& [bytes, op] : ops_)
-      if (op->call().target == target) return op.get();
+      if (op->call().program() == program) return op.get();
     return nullptr;
   }
 
@@ -127,7 +127,7 @@ void tf_ipu_poplar_forget(const char* call, std::size_t size) {
 }
 
 void tf_ipu_poplar_forget_target(const char* target) {
-  BuiltOps::get().forget([&](const auto& op) { return op.second->call().target == target; });
+  BuiltOps::get().forget([&](const auto& op) { return op.second->call().program() == target; });
 }
 
 std::size_t tf_ipu_poplar_count() { return BuiltOps::get().count(); }

@@ -17,12 +17,13 @@ namespace tf_ipu_shim {
 namespace {
 
 poplar::Target targetOf(const std::string& text) {
-  std::istringstream words(text.empty() ? "IPU ipu2 1472" : text);
-  std::string type, version;
-  unsigned tiles = 0;
-  words >> type >> version >> tiles;
-  if (type == "IPU") return poplar::Target::createIPUTarget(1, tiles, version);
+  std::istringstream words(text.empty() ? "IPU ipu2 1472 eager 1" : text);
+  std::string type, version, program;
+  unsigned tiles = 0, ipus = 0;
+  words >> type >> version >> tiles >> program >> ipus;
+  if (type == "IPU") return poplar::Target::createIPUTarget(ipus, tiles, version);
   poplar::IPUModel model(version.c_str());
+  model.numIPUs = ipus;
   model.tilesPerIPU = tiles;
   return model.createTarget();
 }

@@ -24,7 +24,8 @@ class Description {
   explicit Description(const BuiltOp& op)
       : op_(op),
         account_(detail::describe(op.graph(), {op.program()})),
-        tiles_(op.graph().getTarget().getNumTiles()) {}
+        tiles_(op.graph().getTarget().getNumTiles()),
+        tiles_per_ipu_(op.graph().getTarget().getTilesPerIPU()) {}
 
   std::string json() const {
     return "{\"inputs\":" + inputs() + ",\"outputs\":" + outputs() + ",\"temporary\":" + temporary() +
@@ -58,7 +59,7 @@ class Description {
     std::set<std::size_t> others;
     for (const auto* tensors : {&op_.inputs(), &op_.outputs()})
       for (const Tensor& tensor : *tensors) others.merge(variablesOf(tensor));
-    ByTile bytes(tiles_);
+    ByTile bytes(tiles_, tiles_per_ipu_);
     for (unsigned tile = 0; tile < tiles_; ++tile) bytes.add(tile, account_.tile_bytes[tile]);
     for (const std::size_t variable : others)
       for (const auto& [tile, size] : account_.variables[variable].tile_bytes) bytes.subtract(tile, size);
@@ -86,9 +87,14 @@ class Description {
         .text();
   }
 
-  static std::string compute(const AccountStep& step) {
+  std::string compute(const AccountStep& step) const {
+    std::map<unsigned, std::uint64_t> of_tile;  // of one IPU: several work at the same time
+    for (const auto& [tile, cycles] : step.tile_cycles) {
+      auto& most = of_tile[tile % tiles_per_ipu_];
+      most = std::max(most, cycles);
+    }
     std::uint64_t total = 0;
-    for (const auto& [tile, cycles] : step.tile_cycles) total += cycles;
+    for (const auto& [tile, cycles] : of_tile) total += cycles;
     std::string vertex;
     std::size_t most = 0, count = 0;
     for (const auto& [type, number] : step.vertices) {
@@ -97,7 +103,7 @@ class Description {
       count += number;
     }
     return JsonList({quoted("compute"), quoted(step.name), std::to_string(step.cycles),
-                     std::to_string(step.tile_cycles.size()), std::to_string(total), "0", "0", quoted(vertex),
+                     std::to_string(of_tile.size()), std::to_string(total), "0", "0", quoted(vertex),
                      std::to_string(count), std::to_string(step.times)})
         .text();
   }
@@ -111,7 +117,7 @@ class Description {
   }
 
   std::string runsOf(const Tensor& tensor) const {
-    ByTile bytes(tiles_);
+    ByTile bytes(tiles_, tiles_per_ipu_);
     if (tensor.valid()) {
       const std::size_t size = detail::typeSize(tensor.elementType());
       visitTiles(op_.graph().state(), detail::viewOf(tensor),
@@ -124,7 +130,7 @@ class Description {
 
   const BuiltOp& op_;
   const detail::Account account_;
-  const unsigned tiles_;
+  const unsigned tiles_, tiles_per_ipu_;
 };
 
 }  // namespace

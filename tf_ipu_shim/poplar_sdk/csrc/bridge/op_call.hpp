@@ -25,6 +25,8 @@ struct OpCall {
   std::string attributes, name;
   std::vector<TensorType> inputs, outputs;
 
+  // The target without the number of IPUs: ops of a program differ in this only.
+  std::string program() const { return target.substr(0, target.rfind(' ')); }
   // Throws std::invalid_argument for bytes of another version.
   static OpCall parse(const std::string& bytes);
   // The name of the function that builds it, such as "Build_grad".

@@ -1,4 +1,5 @@
-// Figures by tile, such as bytes, written as JSON with runs of equal tiles joined.
+// Figures by tile, such as bytes, written as JSON with runs of equal tiles joined. Of several IPUs, the tile with a
+// number has the largest figure of those with it.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_TILE_BYTES_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_TILE_BYTES_HPP_
 
@@ -13,7 +14,7 @@ namespace tf_ipu_shim {
 
 class ByTile {
  public:
-  explicit ByTile(unsigned tiles) : values_(tiles) {}
+  ByTile(unsigned tiles, unsigned tiles_per_ipu) : values_(tiles), tiles_per_ipu_(tiles_per_ipu) {}
 
   void add(unsigned tile, std::uint64_t value) {
     if (tile < values_.size()) values_[tile] += value;
@@ -23,12 +24,17 @@ class ByTile {
   // Pairs: a value, and how many consecutive tiles have it; without the zeros at the end.
   std::string runs() const {
     JsonList list;
-    std::size_t end = values_.size();
-    while (end > 0 && values_[end - 1] == 0) --end;
+    std::vector<std::uint64_t> values(tiles_per_ipu_);
+    for (std::size_t tile = 0; tile < values_.size(); ++tile) {
+      std::uint64_t& largest = values[tile % tiles_per_ipu_];
+      largest = std::max(largest, values_[tile]);
+    }
+    std::size_t end = values.size();
+    while (end > 0 && values[end - 1] == 0) --end;
     for (std::size_t first = 0; first < end;) {
       std::size_t last = first;
-      while (last < end && values_[last] == values_[first]) ++last;
-      list.add(JsonList({std::to_string(values_[first]), std::to_string(last - first)}).text());
+      while (last < end && values[last] == values[first]) ++last;
+      list.add(JsonList({std::to_string(values[first]), std::to_string(last - first)}).text());
       first = last;
     }
     return list.text();
@@ -36,6 +42,7 @@ class ByTile {
 
  private:
   std::vector<std::uint64_t> values_;
+  unsigned tiles_per_ipu_;
 };
 
 }  // namespace tf_ipu_shim

@@ -110,8 +110,7 @@ Tensor reduceScatterCrossReplica(Graph &graph, const Tensor &data, CollectiveOpe
   const DebugContext name(debugContext, "reduceScatter");
   const auto whole = reduced(graph, replicas, data, op, prog, name);
   const std::size_t part = (data.numElements() + replicas.size() - 1) / replicas.size();
-  return chosen(graph, replicas, whole, {part}, prog, name,
-                [=](unsigned place, std::size_t i) { return place * part + i; });
+  return chosen(graph, replicas, whole, {part}, data.numElements(), part, prog, name);
 }
 
 Tensor allGatherCrossReplica(Graph &graph, const Tensor &data, Sequence &prog, const CommGroup &group,
@@ -129,8 +128,7 @@ Tensor allToAllCrossReplica(Graph &graph, const Tensor &data, Sequence &prog, co
   const DebugContext name(debugContext, "allToAll");
   const auto all = gathered(graph, replicas, data, prog, name);
   const std::size_t whole = data.numElements(), row = whole / replicas.size();
-  return chosen(graph, replicas, all, data.shape(), prog, name,
-                [=](unsigned place, std::size_t i) { return i / row * whole + place * row + i % row; });
+  return chosen(graph, replicas, all, data.shape(), whole, row, prog, name);
 }
 
 Tensor broadcastCrossReplica(Graph &graph, const Tensor &data, Sequence &prog, const CommGroup &group,

@@ -11,19 +11,19 @@ namespace {
 
 using poplar::program::CrossReplicaCopy;
 
-// Adds a kernel that also gets the place of its replica in the group.
-void addPlacedKernel(poplar::Graph &graph, const Group &group, std::vector<Tensor> inputs, const Tensor &out,
-                     Sequence &prog, const poplar::DebugContext &debugContext,
-                     std::function<void(unsigned, const KernelArguments &)> kernel) {
+// Adds a kernel whose last input is the number of its replica.
+void addPlacedKernel(poplar::Graph &graph, std::vector<Tensor> inputs, const Tensor &out, Sequence &prog,
+                     const poplar::DebugContext &debugContext, Kernel kernel) {
   const auto replica = graph.addReplicationIndexConstant({debugContext, "replica"});
   graph.setTileMapping(replica, 0);
   inputs.push_back(replica.reshape({}));
-  poputil::detail::addKernelIfAny(graph, prog, debugContext, inputs, {out},
-                                  [=, kernel = std::move(kernel)](const KernelArguments &arguments) {
-                                    unsigned index = 0;
-                                    std::memcpy(&index, arguments.inputs.back(), sizeof index);
-                                    kernel(group.placeOf(index), arguments);
-                                  });
+  poputil::detail::addKernelIfAny(graph, prog, debugContext, inputs, {out}, std::move(kernel));
+}
+
+unsigned placeOf(const Group &group, const KernelArguments &arguments) {
+  unsigned index = 0;
+  std::memcpy(&index, arguments.inputs.back(), sizeof index);
+  return group.placeOf(index);
 }
 
 std::size_t bytesOf(const poplar::Graph &graph, const Tensor &tensor) {
@@ -65,30 +65,33 @@ Tensor gathered(poplar::Graph &graph, const Group &group, const Tensor &data, Se
   shape.insert(shape.begin(), group.size());
   const auto out = poputil::detail::createLinear(graph, data.elementType(), shape, {debugContext, "gathered"});
   const std::size_t bytes = data.numElements() * bytesOf(graph, data);
-  addPlacedKernel(graph, group, received, out, prog, {debugContext, "gather"},
-                  [=](unsigned place, const KernelArguments &arguments) {
+  addPlacedKernel(graph, received, out, prog, {debugContext, "gather"},
+                  Kernel::of([](const KernelArguments &arguments, const Group &group, const std::size_t &bytes) {
+                    const unsigned place = placeOf(group, arguments);
                     char *to = static_cast<char *>(arguments.outputs[0]);
                     for (unsigned steps = 0; steps != group.size(); ++steps)
                       std::memcpy(to + (place + group.size() - steps) % group.size() * bytes, arguments.inputs[steps],
                                   bytes);
-                  });
+                  }, group, bytes));
   return out;
 }
 
-Tensor chosen(poplar::Graph &graph, const Group &group, const Tensor &from, const Shape &shape, Sequence &prog,
-              const poplar::DebugContext &debugContext, std::function<std::size_t(unsigned, std::size_t)> choose) {
+Tensor chosen(poplar::Graph &graph, const Group &group, const Tensor &from, const Shape &shape, std::size_t whole,
+              std::size_t part, Sequence &prog, const poplar::DebugContext &debugContext) {
   const auto out = poputil::detail::createLinear(graph, from.elementType(), shape, {debugContext, "out"});
   const std::size_t bytes = bytesOf(graph, from), count = out.numElements(), all = from.numElements();
-  addPlacedKernel(graph, group, {from}, out, prog, {debugContext, "choose"},
-                  [=, choose = std::move(choose)](unsigned place, const KernelArguments &arguments) {
+  addPlacedKernel(graph, {from}, out, prog, {debugContext, "choose"},
+                  Kernel::of([](const KernelArguments &arguments, const auto &group, const auto &bytes,
+                                const auto &count, const auto &all, const auto &whole, const auto &part) {
+                    const unsigned place = placeOf(group, arguments);
                     const char *data = static_cast<const char *>(arguments.inputs[0]);
                     char *to = static_cast<char *>(arguments.outputs[0]);
                     for (std::size_t i = 0; i != count; ++i) {
-                      const std::size_t index = choose(place, i);
+                      const std::size_t index = i / part * whole + place * part + i % part;
                       if (index < all) std::memcpy(to + i * bytes, data + index * bytes, bytes);
                       else std::memset(to + i * bytes, 0, bytes);
                     }
-                  });
+                  }, group, bytes, count, all, whole, part));
   return out;
 }
 

@@ -2,7 +2,6 @@
 #ifndef tf_ipu_shim_gcl_exchange_hpp
 #define tf_ipu_shim_gcl_exchange_hpp
 
-#include <functional>
 #include <gcl/Collectives.hpp>
 
 #include "poputil/library.hpp"
@@ -14,6 +13,7 @@ using namespace poputil::library;
 // The replicas of a group and their places in it.
 class Group {
  public:
+  Group() = default;
   // `function` is named in errors.
   Group(const poplar::Graph &graph, const CommGroup &group, const char *function);
   unsigned size() const { return size_; }
@@ -23,16 +23,16 @@ class Group {
   std::map<unsigned, unsigned> rotation(unsigned steps) const;
 
  private:
-  unsigned replicas_, size_, distance_ = 1;
+  unsigned replicas_ = 1, size_ = 1, distance_ = 1;
 };
 
 // The data of the group's replicas, in the order of their places, in a new first dimension.
 Tensor gathered(poplar::Graph &graph, const Group &group, const Tensor &data, Sequence &prog,
                 const poplar::DebugContext &debugContext);
 
-// The chosen elements of a tensor: choose(place, i) is the index of element i of the result on the replica at a place.
-Tensor chosen(poplar::Graph &graph, const Group &group, const Tensor &from, const Shape &shape, Sequence &prog,
-              const poplar::DebugContext &debugContext, std::function<std::size_t(unsigned, std::size_t)> choose);
+// Parts of rows of `whole` elements: on the replica at a place, the `part` elements of each row from place * part on.
+Tensor chosen(poplar::Graph &graph, const Group &group, const Tensor &from, const Shape &shape, std::size_t whole,
+              std::size_t part, Sequence &prog, const poplar::DebugContext &debugContext);
 
 }  // namespace gcl::detail
 

@@ -13,6 +13,14 @@ namespace poplin {
 
 using namespace poputil::library;
 
+POPLAR_FIELDS(ConvParams::InputTransform, part.truncationLower, part.truncationUpper, part.dilation, part.paddingLower,
+              part.paddingUpper, part.flip)
+POPLAR_FIELDS(ConvParams::OutputTransform, part.truncationLower, part.truncationUpper, part.stride, part.paddingLower,
+              part.paddingUpper)
+POPLAR_FIELDS(ConvParams, part.inputType, part.outputType, part.batchSize, part.inputFieldShape, part.kernelShape,
+              part.inputChannelsPerConvGroup, part.outputChannelsPerConvGroup, part.numConvGroups, part.inputTransform,
+              part.kernelTransform, part.outputTransform)
+
 namespace {
 
 Shape inputShape(const ConvParams &params) {
@@ -44,6 +52,7 @@ void checkShape(const char *what, const Tensor &tensor, const Shape &shape) {
 // For each dimension, the input index for an output and a kernel index; ~0u for padding.
 class Meetings {
  public:
+  Meetings() = default;
   explicit Meetings(const ConvParams &params) : params_(params), output_(params.getOutputFieldShape()) {
     for (unsigned dim = 0; dim != params.getNumFieldDims(); ++dim)
       for (unsigned kernel = 0; kernel != params.kernelShape[dim]; ++kernel)
@@ -51,6 +60,7 @@ class Meetings {
           (tables_.resize(dim + 1), tables_[dim]).push_back(getInputIndex(dim, out, kernel, params));
   }
 
+  const ConvParams &params() const { return params_; }
   std::size_t outputs() const { return poputil::detail::product(output_); }
   std::size_t kernels() const { return poputil::detail::product(params_.kernelShape); }
   std::size_t inputs() const { return poputil::detail::product(params_.inputFieldShape); }
@@ -89,9 +99,17 @@ class Meetings {
   std::vector<std::vector<unsigned>> tables_;
 };
 
+template <class Archive>
+void transferFields(Archive &archive, Meetings &meetings) {
+  ConvParams params = meetings.params();
+  poplar::detail::transfer(archive, params);
+  if constexpr (Archive::reads) meetings = Meetings(params);
+}
+
 // Calls `visit` with each image's group, in parallel, and its columns.
 template <class Visit>
-void forEachImage(const ConvParams &params, const Meetings &meetings, const float *in, Visit visit) {
+void forEachImage(const Meetings &meetings, const float *in, Visit visit) {
+  const auto &params = meetings.params();
   const auto group_size = params.inputChannelsPerConvGroup * meetings.inputs();
   const auto columns_size = params.inputChannelsPerConvGroup * meetings.kernels() * meetings.outputs();
   poplar::detail::parallelFor(params.batchSize * params.numConvGroups, 1, [&](std::size_t begin, std::size_t end) {
@@ -103,7 +121,8 @@ void forEachImage(const ConvParams &params, const Meetings &meetings, const floa
   });
 }
 
-void runConvolution(const ConvParams &params, const Meetings &meetings, const KernelArguments &arguments) {
+void runConvolution(const KernelArguments &arguments, const Meetings &meetings) {
+  const auto &params = meetings.params();
   const auto in = poputil::detail::readFloats(params.inputType, arguments.inputs[0],
                                               poputil::detail::product(inputShape(params)));
   const auto weights = poputil::detail::readFloats(params.inputType, arguments.inputs[1],
@@ -111,15 +130,15 @@ void runConvolution(const ConvParams &params, const Meetings &meetings, const Ke
   std::vector<float> out(poputil::detail::product(outputShape(params)));
   const auto depth = params.inputChannelsPerConvGroup * meetings.kernels();
   const auto rows = params.outputChannelsPerConvGroup;
-  forEachImage(params, meetings, in.data(), [&](std::size_t image, std::size_t group, const float *columns) {
+  forEachImage(meetings, in.data(), [&](std::size_t image, std::size_t group, const float *columns) {
     poputil::detail::multiply(weights.data() + group * rows * depth, columns,
                               out.data() + image * rows * meetings.outputs(), rows, depth, meetings.outputs());
   });
   poputil::detail::writeFloats(params.outputType, out.data(), arguments.outputs[0], out.size());
 }
 
-void runWeightDeltas(const ConvParams &params, const Meetings &meetings, const poplar::Type &deltasType,
-                     const KernelArguments &arguments) {
+void runWeightDeltas(const KernelArguments &arguments, const Meetings &meetings, const poplar::Type &deltasType) {
+  const auto &params = meetings.params();
   const auto in = poputil::detail::readFloats(params.inputType, arguments.inputs[0],
                                               poputil::detail::product(inputShape(params)));
   const auto deltas = poputil::detail::readFloats(deltasType, arguments.inputs[1],
@@ -242,9 +261,7 @@ void convolutionWithOutput(poplar::Graph &graph, const Tensor &in, const Tensor 
   checkShape("the weights", used, weightsShape(params));
   checkShape("the output", out, outputShape(params));
   poputil::detail::addKernelIfAny(graph, prog, {debugContext, "convolution"}, {in, used}, {out},
-                                  [params, meetings = Meetings(params)](const KernelArguments &arguments) {
-                                    runConvolution(params, meetings, arguments);
-                                  });
+                                  Kernel::of(runConvolution, Meetings(params)));
 }
 
 void weightsTransposeChansFlipXY(poplar::Graph &, const Tensor &weightsIn, const Tensor &weightsOut,
@@ -262,11 +279,8 @@ Tensor calculateWeightDeltas(poplar::Graph &graph, const Tensor &zDeltas, const 
   checkShape("the input", activations, inputShape(params));
   checkShape("the output's gradient", zDeltas, outputShape(params));
   const auto out = createWeights(graph, params, {debugContext, "weightDeltas"}, options, cache);
-  poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "weightDeltas"}, {activations, zDeltas}, {out},
-      [params, meetings = Meetings(params), type = zDeltas.elementType()](const KernelArguments &arguments) {
-        runWeightDeltas(params, meetings, type, arguments);
-      });
+  poputil::detail::addKernelIfAny(graph, prog, {debugContext, "weightDeltas"}, {activations, zDeltas}, {out},
+                                  Kernel::of(runWeightDeltas, Meetings(params), zDeltas.elementType()));
   return out;
 }
 

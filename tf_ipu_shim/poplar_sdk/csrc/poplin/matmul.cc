@@ -48,7 +48,8 @@ void addMatMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, const Ten
          poputil::detail::describeShape(resultShape(sizes, rank)), "Pass an output of that shape");
   const auto in_type = A.elementType(), out_type = out.elementType();
   poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "matMul"}, {A, B}, {out}, [sizes, in_type, out_type](const KernelArguments &arguments) {
+      graph, prog, {debugContext, "matMul"}, {A, B}, {out},
+      Kernel::of([](const KernelArguments &arguments, const auto &sizes, const auto &in_type, const auto &out_type) {
         const auto a_size = sizes.rows * sizes.depth, b_size = sizes.depth * sizes.columns;
         std::vector<float> a_floats, b_floats, c_floats;
         const auto *a = static_cast<const float *>(arguments.inputs[0]);
@@ -78,7 +79,7 @@ void addMatMul(poplar::Graph &graph, const Tensor &A, const Tensor &B, const Ten
         });
         if (out_type == poplar::HALF)
           poputil::detail::writeFloats(out_type, c, arguments.outputs[0], c_floats.size());
-      });
+      }, sizes, in_type, out_type));
 }
 
 Tensor createResult(poplar::Graph &graph, const Tensor &A, const Tensor &B, const poplar::Type &type, std::size_t rank,

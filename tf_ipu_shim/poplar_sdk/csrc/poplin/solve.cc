@@ -100,7 +100,8 @@ Tensor triangularMask(poplar::Graph &graph, const Tensor &a, bool lower, bool un
   const auto count = a.numElements();
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "triangularMask"}, {a}, {out},
-      [=](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &count, const auto &side,
+                    const auto &lower, const auto &unitDiagonal) {
         auto values = poputil::detail::readFloats(type, arguments.inputs[0], count);
         for (std::size_t i = 0; i != count; ++i) {
           const auto row = i / side % side, column = i % side;
@@ -108,7 +109,7 @@ Tensor triangularMask(poplar::Graph &graph, const Tensor &a, bool lower, bool un
           else if (!inTriangle(row, column, lower)) values[i] = 0;
         }
         poputil::detail::writeFloats(type, values.data(), arguments.outputs[0], count);
-      },
+      }, type, count, side, lower, unitDiagonal),
       poputil::detail::elementwiseCost());
   return out;
 }
@@ -132,7 +133,8 @@ Tensor triangularSolve(poplar::Graph &graph, const Tensor &a, const Tensor &b, b
   const auto columns = b.numElements() / std::max<std::size_t>(matrices * side, 1);
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "triangularSolve"}, {a, order(b)}, {order(out)},
-      [=](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &matrices, const auto &side,
+                    const auto &columns, const auto &leftSide, const auto &lower, const auto &unitDiagonal) {
         const auto left = poputil::detail::readFloats(type, arguments.inputs[0], matrices * side * side);
         auto result = poputil::detail::readFloats(type, arguments.inputs[1], matrices * side * columns);
         poplar::detail::parallelFor(matrices, 1, [&](std::size_t begin, std::size_t end) {
@@ -144,7 +146,7 @@ Tensor triangularSolve(poplar::Graph &graph, const Tensor &a, const Tensor &b, b
           }
         });
         poputil::detail::writeFloats(type, result.data(), arguments.outputs[0], result.size());
-      });
+      }, type, matrices, side, columns, leftSide, lower, unitDiagonal));
   return out;
 }
 
@@ -169,12 +171,13 @@ void choleskyInPlace(poplar::Graph &graph, const Tensor &a, bool lower, Sequence
   const auto type = a.elementType();
   const auto count = a.numElements();
   poputil::detail::addKernelIfAny(graph, prog, {debugContext, "cholesky"}, {}, {a},
-                                  [=](const KernelArguments &arguments) {
+                                  Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &count,
+                                                const auto &side, const auto &lower) {
                                     auto values = poputil::detail::readFloats(type, arguments.outputs[0], count);
                                     for (std::size_t i = 0; i != count; i += side * side)
                                       factoriseOne(values.data() + i, side, lower);
                                     poputil::detail::writeFloats(type, values.data(), arguments.outputs[0], count);
-                                  });
+                                  }, type, count, side, lower));
 }
 
 }  // namespace poplin

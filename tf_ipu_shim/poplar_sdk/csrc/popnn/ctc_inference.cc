@@ -107,7 +107,7 @@ std::tuple<Tensor, Tensor, Tensor> addSearch(const std::string &function, poplar
       graph, poplar::UNSIGNED_INT, {search.batch, search.paths, search.steps}, {debugContext, "decodedLabels"});
   poputil::detail::addKernelIfAny(
       graph, prog, debugContext, {logProbs, dataLengths}, {costs, lengths, labels},
-      [function, search, type](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &function, const auto &search, const auto &type) {
         const auto count = search.batch * search.paths;
         const auto logs =
             poputil::detail::readFloats(type, arguments.inputs[0], search.steps * search.batch * search.classes);
@@ -129,7 +129,7 @@ std::tuple<Tensor, Tensor, Tensor> addSearch(const std::string &function, poplar
           }
         });
         poputil::detail::writeFloats(type, found.data(), arguments.outputs[0], count);
-      });
+      }, function, search, type));
   return {costs, lengths, labels};
 }
 

@@ -144,7 +144,8 @@ Tensor addLosses(const std::string &function, poplar::Graph &graph, const poplar
   }
   poputil::detail::addKernelIfAny(
       graph, prog, debugContext, {logProbs, labels, dataLengths, labelLengths}, outputs,
-      [function, losses, type, outType, differentiated = gradient != nullptr](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &function, const auto &losses, const auto &type,
+                    const auto &outType, const auto &differentiated) {
         const auto count = losses.steps * losses.batch * losses.classes;
         const auto logs = poputil::detail::readFloats(type, arguments.inputs[0], count);
         const auto *labels = static_cast<const std::uint32_t *>(arguments.inputs[1]);
@@ -162,7 +163,7 @@ Tensor addLosses(const std::string &function, poplar::Graph &graph, const poplar
         });
         poputil::detail::writeFloats(outType, values.data(), arguments.outputs[0], values.size());
         if (differentiated) poputil::detail::writeFloats(outType, gradient.data(), arguments.outputs[1], count);
-      });
+      }, function, losses, type, outType, gradient != nullptr));
   return loss;
 }
 

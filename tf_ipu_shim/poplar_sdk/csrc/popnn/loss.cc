@@ -61,7 +61,8 @@ void addLoss(poplar::Graph &graph, const Tensor &outputs, const Tensor &expected
   const auto scaling_type = scales.empty() ? element : scales[1].elementType();
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "loss"}, inputs, {loss, deltas},
-      [=, scaled = !scales.empty()](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &element, const auto &rows,
+                    const auto &classes, const auto &scaled, const auto &scale_type, const auto &scaling_type) {
         const auto p = poputil::detail::readFloats(element, arguments.inputs[0], rows * classes);
         const auto *labels = static_cast<const std::uint32_t *>(arguments.inputs[1]);
         const float scale = scaled ? poputil::detail::readFloats(scale_type, arguments.inputs[2], 1)[0] : 1;
@@ -72,7 +73,7 @@ void addLoss(poplar::Graph &graph, const Tensor &outputs, const Tensor &expected
                     scale, scaling);
         poputil::detail::writeFloats(element, losses.data(), arguments.outputs[0], rows);
         poputil::detail::writeFloats(element, gradient.data(), arguments.outputs[1], rows * classes);
-      });
+      }, type, element, rows, classes, !scales.empty(), scale_type, scaling_type));
 }
 
 // The first largest, or smallest, element of each row.
@@ -130,13 +131,13 @@ Program calcAccuracy(poplar::Graph &graph, const Tensor &modelOutputs, const Ten
   const auto best = argMax(graph, modelOutputs, prog, debugContext);
   const auto rows = modelOutputs.dim(0);
   poputil::detail::addKernelIfAny(graph, prog, {debugContext, "accuracy"}, {best, expected}, {numCorrect},
-                                  [rows](const KernelArguments &arguments) {
+                                  Kernel::of([](const KernelArguments &arguments, const auto &rows) {
                                     const auto *found = static_cast<const std::uint32_t *>(arguments.inputs[0]);
                                     const auto *labels = static_cast<const std::uint32_t *>(arguments.inputs[1]);
                                     auto &correct = *static_cast<std::uint32_t *>(arguments.outputs[0]);
                                     correct = 0;
                                     for (std::size_t row = 0; row != rows; ++row) correct += found[row] == labels[row];
-                                  });
+                                  }, rows));
   return prog;
 }
 

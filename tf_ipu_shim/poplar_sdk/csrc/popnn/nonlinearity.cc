@@ -77,32 +77,34 @@ Any derivativeOf(Type type, const Any &y) {
   }
 }
 
-// Runs `row(in, out, size)` on each row of the last dimension, in float.
-template <class Row>
-void addRows(poplar::Graph &graph, const std::vector<Tensor> &inputs, const Tensor &out, Sequence &prog,
-             const poplar::DebugContext &debugContext, Row row) {
+using Rows = std::vector<std::vector<float>>;
+using RowFunction = void (*)(const Rows &in, std::size_t begin, std::size_t size, float scale, float *result);
+
+// Runs `row` on each row of the last dimension, in float.
+void addRows(poplar::Graph &graph, const std::vector<Tensor> &inputs, const Tensor &out, float scale, Sequence &prog,
+             const poplar::DebugContext &debugContext, RowFunction row) {
   const auto type = out.elementType();
   const auto count = out.numElements(), size = out.rank() == 0 ? 1 : out.dim(out.rank() - 1);
   poputil::detail::addKernelIfAny(
-      graph, prog, debugContext, inputs, {out}, [=, number = inputs.size()](const KernelArguments &arguments) {
+      graph, prog, debugContext, inputs, {out},
+      Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &count, const auto &size,
+                    const auto &scale, const auto &row, const auto &number) {
         std::vector<std::vector<float>> in;
         for (std::size_t i = 0; i != number; ++i)
           in.push_back(poputil::detail::readFloats(type, arguments.inputs[i], count));
         std::vector<float> result(count);
         poplar::detail::parallelFor(count / size, std::max<std::size_t>(4096 / size, 1),
                                     [&](std::size_t begin, std::size_t end) {
-                                      for (; begin != end; ++begin) row(in, begin * size, size, result.data());
+                                      for (; begin != end; ++begin) row(in, begin * size, size, scale, result.data());
                                     });
         poputil::detail::writeFloats(type, result.data(), arguments.outputs[0], count);
-      });
+      }, type, count, size, scale, row, inputs.size()));
 }
-
-using Rows = std::vector<std::vector<float>>;
 
 void addSoftmax(poplar::Graph &graph, const Tensor &t, const Tensor &out, float scale, Sequence &prog,
                 const poplar::DebugContext &debugContext) {
-  addRows(graph, {t}, out, prog, {debugContext, "softmax"},
-          [scale](const Rows &in, std::size_t begin, std::size_t size, float *result) {
+  addRows(graph, {t}, out, scale, prog, {debugContext, "softmax"},
+          [](const Rows &in, std::size_t begin, std::size_t size, float scale, float *result) {
             const float *x = in[0].data() + begin;
             const float largest = *std::max_element(x, x + size);
             double sum = 0;
@@ -114,8 +116,8 @@ void addSoftmax(poplar::Graph &graph, const Tensor &t, const Tensor &out, float 
 
 void addLogSoftmax(poplar::Graph &graph, const Tensor &t, const Tensor &out, Sequence &prog,
                    const poplar::DebugContext &debugContext) {
-  addRows(graph, {t}, out, prog, {debugContext, "logSoftmax"},
-          [](const Rows &in, std::size_t begin, std::size_t size, float *result) {
+  addRows(graph, {t}, out, 1, prog, {debugContext, "logSoftmax"},
+          [](const Rows &in, std::size_t begin, std::size_t size, float, float *result) {
             const float *x = in[0].data() + begin;
             const float largest = *std::max_element(x, x + size);
             double sum = 0;
@@ -197,8 +199,8 @@ Tensor nonLinearityInputGradient(poplar::Graph &graph, Type nonLinearityType, Te
   }
   requireScaling(nonLinearityType);
   const auto out = graph.clone(outGradient, {debugContext, "nonLinearityGradient"});
-  addRows(graph, {act, outGradient}, out, prog, {debugContext, "softmaxGradient"},
-          [](const Rows &in, std::size_t begin, std::size_t size, float *result) {
+  addRows(graph, {act, outGradient}, out, 1, prog, {debugContext, "softmaxGradient"},
+          [](const Rows &in, std::size_t begin, std::size_t size, float, float *result) {
             const float *y = in[0].data() + begin, *gradient = in[1].data() + begin;
             double along = 0;
             for (std::size_t i = 0; i != size; ++i) along += double(y[i]) * gradient[i];
@@ -261,7 +263,9 @@ std::pair<Tensor, Tensor> spatialSoftMax2D(poplar::Graph &graph, Sequence &prog,
   }
   const auto out = poputil::detail::createLinear(graph, type, {count, 2}, {debugContext, "spatialSoftMax"});
   poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "spatialSoftMax"}, {probabilities}, {out}, [=](const KernelArguments &arguments) {
+      graph, prog, {debugContext, "spatialSoftMax"}, {probabilities}, {out},
+      Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &count, const auto &height,
+                    const auto &width) {
         const auto p = poputil::detail::readFloats(type, arguments.inputs[0], count * height * width);
         std::vector<float> result(2 * count);
         const auto coordinate = [](std::size_t i, std::size_t size) {
@@ -277,7 +281,7 @@ std::pair<Tensor, Tensor> spatialSoftMax2D(poplar::Graph &graph, Sequence &prog,
           result[2 * field + 1] = static_cast<float>(x);
         }
         poputil::detail::writeFloats(type, result.data(), arguments.outputs[0], result.size());
-      });
+      }, type, count, height, width));
   return {out, factor};
 }
 

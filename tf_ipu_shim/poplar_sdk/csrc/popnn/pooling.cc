@@ -9,6 +9,10 @@ namespace popnn::pooling {
 
 using namespace poputil::library;
 
+POPLAR_FIELDS(PoolParams, part.poolingType, part.inputFieldShape, part.kernelShape, part.stride,
+              part.inputTruncationOrPaddingLower, part.inputTruncationOrPaddingUpper, part.numChannels, part.batchSize,
+              part.dType)
+
 namespace {
 
 void check(const PoolParams &params) {
@@ -142,7 +146,9 @@ Tensor pool(poplar::Graph &graph, const PoolParams &params, const Tensor &in, Se
   const auto out = createField(graph, params, output, {debugContext, "pool/Out"});
   const auto outputs = poputil::detail::product(output), inputs = poputil::detail::product(params.inputFieldShape);
   poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "pool"}, {in}, {out}, [=](const KernelArguments &arguments) {
+      graph, prog, {debugContext, "pool"}, {in}, {out},
+      Kernel::of([](const KernelArguments &arguments, const auto &params, const auto &output, const auto &inputs,
+                    const auto &outputs) {
         const auto images = poputil::detail::readFloats(params.dType, arguments.inputs[0], imagesOf(params) * inputs);
         std::vector<float> result(imagesOf(params) * outputs);
         poplar::detail::parallelFor(imagesOf(params), 1, [&](std::size_t begin, std::size_t end) {
@@ -151,7 +157,7 @@ Tensor pool(poplar::Graph &graph, const PoolParams &params, const Tensor &in, Se
               result[begin * outputs + i] = poolWindow(params, output, images.data() + begin * inputs, i);
         });
         poputil::detail::writeFloats(params.dType, result.data(), arguments.outputs[0], result.size());
-      });
+      }, params, output, inputs, outputs));
   return out;
 }
 
@@ -169,7 +175,8 @@ Tensor poolInputGradient(poplar::Graph &graph, const PoolParams &params, const T
   const auto outputs = poputil::detail::product(output), inputs = poputil::detail::product(params.inputFieldShape);
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "poolGradient"}, {in, pooled, pooledGradient}, {out},
-      [=](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &params, const auto &output, const auto &inputs,
+                    const auto &outputs, const auto &useScaledGradient) {
         const auto count = imagesOf(params);
         const auto images = poputil::detail::readFloats(params.dType, arguments.inputs[0], count * inputs);
         const auto largest = poputil::detail::readFloats(params.dType, arguments.inputs[1], count * outputs);
@@ -182,7 +189,7 @@ Tensor poolInputGradient(poplar::Graph &graph, const PoolParams &params, const T
         }
         const std::vector<float> result(gradient.begin(), gradient.end());
         poputil::detail::writeFloats(params.dType, result.data(), arguments.outputs[0], result.size());
-      });
+      }, params, output, inputs, outputs, useScaledGradient));
   return out;
 }
 
@@ -198,7 +205,9 @@ Tensor poolInputGradient(poplar::Graph &graph, const PoolParams &params, const u
   const auto out = createField(graph, params, params.inputFieldShape, {debugContext, "poolGradient/Out"});
   const auto outputs = poputil::detail::product(output), inputs = poputil::detail::product(params.inputFieldShape);
   poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "poolGradient"}, {pooledGradient}, {out}, [=](const KernelArguments &arguments) {
+      graph, prog, {debugContext, "poolGradient"}, {pooledGradient}, {out},
+      Kernel::of([](const KernelArguments &arguments, const auto &params, const auto &output, const auto &inputs,
+                    const auto &outputs) {
         const auto count = imagesOf(params);
         const auto given = poputil::detail::readFloats(params.dType, arguments.inputs[0], count * outputs);
         std::vector<double> gradient(count * inputs);
@@ -206,7 +215,7 @@ Tensor poolInputGradient(poplar::Graph &graph, const PoolParams &params, const u
           addWindowGradient(params, output, i % outputs, given[i], gradient.data() + i / outputs * inputs);
         const std::vector<float> result(gradient.begin(), gradient.end());
         poputil::detail::writeFloats(params.dType, result.data(), arguments.outputs[0], result.size());
-      });
+      }, params, output, inputs, outputs));
   return out;
 }
 

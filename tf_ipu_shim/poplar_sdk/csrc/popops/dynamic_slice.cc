@@ -19,6 +19,7 @@ struct Slice {
   Shape whole, part;
   Shape dims;
 
+  Slice() = default;
   Slice(const std::string &function, const Tensor &t, const Shape &dims, const Shape &sizes)
       : whole(t.shape()), part(t.shape()), dims(dims) {
     if (dims.size() != sizes.size())
@@ -62,6 +63,8 @@ struct Slice {
   }
 };
 
+POPLAR_FIELDS(Slice, part.whole, part.part, part.dims)
+
 // The offsets as a vector: a second dimension has the same values for each tile.
 Tensor offsetVector(const std::string &function, const Tensor &offset, const Shape &dims) {
   if (offset.elementType() != poplar::UNSIGNED_INT && offset.elementType() != poplar::INT)
@@ -90,8 +93,8 @@ void addCopy(const std::string &function, poplar::Graph &graph, const Tensor &t,
   const auto size = poplar::detail::typeSize(t.elementType());
   poputil::detail::addKernelIfAny(
       graph, prog, debugContext, {back ? s : t, offsetVector(function, offset, dims)}, {back ? t : s},
-      [slice, size, back, bytes = s.numElements() * size,
-       padded = isSet(options, "paddingIndexUsed")](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &slice, const auto &size, const auto &back,
+                    const auto &bytes, const auto &padded) {
         const auto *from = static_cast<const char *>(arguments.inputs[0]);
         const auto *offsets = static_cast<const std::uint32_t *>(arguments.inputs[1]);
         auto *to = static_cast<char *>(arguments.outputs[0]);
@@ -102,7 +105,7 @@ void addCopy(const std::string &function, poplar::Graph &graph, const Tensor &t,
         slice.forEachRun(offsets, [=](std::size_t whole, std::size_t part, std::size_t run) {
           std::memcpy(to + (back ? whole : part) * size, from + (back ? part : whole) * size, run * size);
         });
-      });
+      }, slice, size, back, s.numElements() * size, isSet(options, "paddingIndexUsed")));
 }
 
 }  // namespace

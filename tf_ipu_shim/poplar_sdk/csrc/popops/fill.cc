@@ -15,14 +15,15 @@ void fill(poplar::Graph &graph, const poplar::Tensor &t, poplar::program::Sequen
   poputil::detail::visitType(type, [](auto) {});
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "Fill"}, {}, {t},
-      [elements, type, fillValue](const poputil::detail::KernelArguments &arguments) {
+      poputil::detail::Kernel::of([](const poputil::detail::KernelArguments &arguments, const auto &elements,
+                                     const auto &type, const auto &fillValue) {
         poputil::detail::visitType(type, [&](auto tag) {
           using T = typename decltype(tag)::type;
           T value;
           poputil::detail::store(value, fillValue);
           std::fill_n(static_cast<T *>(arguments.outputs[0]), elements, value);
         });
-      },
+      }, elements, type, fillValue),
       poputil::detail::elementwiseCost());
 }
 

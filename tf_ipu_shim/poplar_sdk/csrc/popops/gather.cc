@@ -66,6 +66,9 @@ struct Windows {
   }
 };
 
+POPLAR_FIELDS(Windows, part.operand, part.window, part.startMap, part.count, part.indexStride, part.indexSize,
+              part.clamped, part.remap, part.padded)
+
 // The shape of the indices without the dimension of the index vectors.
 Shape batchShape(const std::string &function, const Tensor &indices, std::size_t indexVectorDim, Windows &windows) {
   auto shape = indices.shape();
@@ -165,7 +168,8 @@ Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, 
   const auto out = poputil::detail::createLinear(graph, input.elementType(), shape, {debugContext, "gather"});
   const auto type = input.elementType();
   poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "gather"}, {input, indices}, {out}, [windows, type](const KernelArguments &arguments) {
+      graph, prog, {debugContext, "gather"}, {input, indices}, {out},
+      Kernel::of([](const KernelArguments &arguments, const auto &windows, const auto &type) {
         poputil::detail::visitSize(type, [&](auto tag) {
           using T = typename decltype(tag)::type;
           const auto *from = static_cast<const T *>(arguments.inputs[0]);
@@ -177,7 +181,7 @@ Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, 
             else std::fill_n(to, windows.elements(), T(0));
           }
         });
-      });
+      }, windows, type));
   std::vector<unsigned> order(shape.size());
   unsigned next_batch = 0, next_kept = static_cast<unsigned>(batch.size());
   for (unsigned dim = 0; dim != order.size(); ++dim) order[dim] = contains(offsetDims, dim) ? next_kept++ : next_batch++;
@@ -193,7 +197,7 @@ void scatter(poplar::Graph &graph, const Tensor &operand, const Tensor &indices,
   const auto type = operand.elementType();
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "scatter"}, {updatesByWindow(updates, updateWindowDims, windows.count), indices},
-      {operand}, [windows, type](const KernelArguments &arguments) {
+      {operand}, Kernel::of([](const KernelArguments &arguments, const auto &windows, const auto &type) {
         poputil::detail::visitSize(type, [&](auto tag) {
           using T = typename decltype(tag)::type;
           const auto *from = static_cast<const T *>(arguments.inputs[0]);
@@ -203,7 +207,7 @@ void scatter(poplar::Graph &graph, const Tensor &operand, const Tensor &indices,
             if (windows.start(static_cast<const std::int32_t *>(arguments.inputs[1]), i, start))
               windows.forEachElement(start, [&](std::size_t k, std::size_t offset) { to[offset] = from[k]; });
         });
-      });
+      }, windows, type));
 }
 
 namespace {
@@ -215,7 +219,7 @@ void moveWindow(poplar::Graph &graph, const Windows &windows, const Tensor &numb
   const auto type = operand.elementType();
   poplar::detail::addKernel(
       graph, prog, debugContext, {number, indices, back ? buffer : operand}, {back ? operand : buffer},
-      [windows, type, back](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &windows, const auto &type, const auto &back) {
         poputil::detail::visitSize(type, [&](auto tag) {
           using T = typename decltype(tag)::type;
           const auto *from = static_cast<const T *>(arguments.inputs[2]);
@@ -228,7 +232,7 @@ void moveWindow(poplar::Graph &graph, const Windows &windows, const Tensor &numb
             else to[k] = from[offset];
           });
         });
-      });
+      }, windows, type, back));
 }
 
 }  // namespace

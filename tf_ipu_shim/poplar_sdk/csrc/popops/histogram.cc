@@ -23,7 +23,9 @@ void addHistogram(poplar::Graph &graph, const Tensor &input, const Tensor &outpu
          "Pass " + std::to_string(levels.numElements() + 1) + " elements of type unsigned int or float");
   const auto count = input.numElements(), bounds = levels.numElements();
   poputil::detail::addKernelIfAny(
-      graph, prog, {debugContext, "histogram"}, {input.flatten(), levels}, {output}, [=](const KernelArguments &arguments) {
+      graph, prog, {debugContext, "histogram"}, {input.flatten(), levels}, {output},
+      Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &count, const auto &bounds,
+                    const auto &absolute, const auto &out_type, const auto &update) {
         const auto values = poputil::detail::readFloats(type, arguments.inputs[0], count);
         const auto edges = poputil::detail::readFloats(type, arguments.inputs[1], bounds);
         std::vector<std::uint32_t> found(bounds + 1);
@@ -37,7 +39,7 @@ void addHistogram(poplar::Graph &graph, const Tensor &input, const Tensor &outpu
           for (std::size_t i = 0; i != found.size(); ++i)
             poputil::detail::store(out[i], found[i] + (update ? poputil::detail::load(out[i]) : 0));
         });
-      });
+      }, type, count, bounds, absolute, out_type, update));
 }
 
 }  // namespace

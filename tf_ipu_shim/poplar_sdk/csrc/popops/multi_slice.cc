@@ -111,12 +111,25 @@ Tensor constantIndices(poplar::Graph &graph, poplar::ArrayRef<unsigned> offsets,
   return indices;
 }
 
+// How an element is combined with its update.
+#define COMBINATION(NAME, RESULT)                                           \
+  struct NAME {                                                             \
+    template <class Before, class Value, class Factor>                      \
+    static auto of([[maybe_unused]] Before before, Value value, [[maybe_unused]] Factor factor) { \
+      return RESULT;                                                        \
+    }                                                                       \
+  };
+COMBINATION(Replace, value)
+COMBINATION(Add, before + value * factor)
+COMBINATION(Largest, before > value ? before : value)
+COMBINATION(Multiply, before * value)
+#undef COMBINATION
+
 // Combines elements with their updates; float16 values are combined in float and rounded at the end.
 template <class Combine>
 void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &t, const Tensor &s,
                const Tensor &offsets, const Tensor *scale, const Shape &dims, const Shape &sizes, Sequence &prog,
-               const SlicePlan &plan, const OptionFlags &options, const poplar::DebugContext &debugContext,
-               Combine combine) {
+               const SlicePlan &plan, const OptionFlags &options, const poplar::DebugContext &debugContext, Combine) {
   const auto lookup = describe(function, t, offsets, dims, sizes, plan, options);
   checkSlices(function, lookup, t, s);
   std::vector<Tensor> inputs{s, lookup.indices};
@@ -126,8 +139,8 @@ void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &
     if (scale->numElements() != 1) fail(function, "the scale is not a scalar", "Pass one element");
     inputs.push_back(scale->flatten());
   }
-  const auto update = [table = lookup.table, type, scale_type, scaled = scale != nullptr,
-                       combine](const KernelArguments &arguments) {
+  const auto update = Kernel::of([](const KernelArguments &arguments, const auto &table, const auto &type,
+                                    const auto &scale_type, const auto &scaled) {
     table.validate(static_cast<const std::uint32_t *>(arguments.inputs[1]));
     poputil::detail::visitType(type, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -152,9 +165,9 @@ void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &
             for (std::size_t i = 0; i != run; ++i) {
               const auto value = poputil::detail::load(slices[part + i]);
               if constexpr (std::is_same_v<T, poputil::detail::Half>)
-                wide[whole - first + i] = combine(wide[whole - first + i], value, factor);
+                wide[whole - first + i] = Combine::of(wide[whole - first + i], value, factor);
               else
-                out[whole + i] = static_cast<T>(combine(out[whole + i], value, factor));
+                out[whole + i] = static_cast<T>(Combine::of(out[whole + i], value, factor));
             }
           });
           if constexpr (std::is_same_v<T, poputil::detail::Half>)
@@ -162,14 +175,9 @@ void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &
         }
       });
     });
-  };
+  }, lookup.table, type, scale_type, scale != nullptr);
   poputil::detail::addKernelIfAny(graph, prog, {debugContext, "multiUpdate"}, inputs, {t}, update);
 }
-
-constexpr auto replaceValue = [](auto, auto value, auto) { return value; };
-constexpr auto addValue = [](auto before, auto value, auto factor) { return before + value * factor; };
-constexpr auto maxValue = [](auto before, auto value, auto) { return before > value ? before : value; };
-constexpr auto multiplyValue = [](auto before, auto value, auto) { return before * value; };
 
 Shape sliceShape(Shape shape, const Shape &dims, const Shape &sizes, std::size_t numIndices) {
   if (dims.size() != sizes.size())
@@ -262,7 +270,7 @@ Tensor groupedMultiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &of
   const auto bytes = out.numElements() * size;
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "multiSlice"}, {t, lookup.indices}, {out},
-      [table = lookup.table, size, bytes](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &table, const auto &size, const auto &bytes) {
         const auto *from = static_cast<const char *>(arguments.inputs[0]);
         const auto *indices = static_cast<const std::uint32_t *>(arguments.inputs[1]);
         auto *to = static_cast<char *>(arguments.outputs[0]);
@@ -272,7 +280,7 @@ Tensor groupedMultiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &of
           table.forEachRun(indices, group, [=](std::size_t whole, std::size_t part, std::size_t run) {
             std::memcpy(to + part * size, from + whole * size, run * size);
           });
-      });
+      }, lookup.table, size, bytes));
   return out;
 }
 
@@ -305,9 +313,9 @@ Tensor multiSlice(poplar::Graph &graph, const Tensor &t, poplar::ArrayRef<unsign
                 debugContext);                                                                                         \
   }
 
-MULTI_UPDATE(multiUpdate, groupedMultiUpdate, replaceValue)
-MULTI_UPDATE(multiUpdateMax, groupedMultiUpdateMax, maxValue)
-MULTI_UPDATE(multiUpdateMul, groupedMultiUpdateMul, multiplyValue)
+MULTI_UPDATE(multiUpdate, groupedMultiUpdate, Replace())
+MULTI_UPDATE(multiUpdateMax, groupedMultiUpdateMax, Largest())
+MULTI_UPDATE(multiUpdateMul, groupedMultiUpdateMul, Multiply())
 #undef MULTI_UPDATE
 
 void groupedMultiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets,
@@ -315,7 +323,7 @@ void groupedMultiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &
                            const SlicePlan &plan, const OptionFlags &options,
                            const poplar::DebugContext &debugContext) {
   addUpdate(graph, "popops::multiUpdateAdd", t, s, offsets, &scale, dims, sizes, prog, plan, options, debugContext,
-            addValue);
+            Add());
 }
 
 void multiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Tensor &scale,

@@ -144,7 +144,9 @@ void sequenceSlice(poplar::Graph &graph, const Tensor &tIn, const Tensor &tOut, 
   const auto bytes = tIn.numElements() / std::max<std::size_t>(rows_in, 1) * poplar::detail::typeSize(tIn.elementType());
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "sequenceSlice"}, {tIn, tN, tInOffset, tOutOffset}, {tOut},
-      [=](const poputil::detail::KernelArguments &arguments) {
+      poputil::detail::Kernel::of([](const poputil::detail::KernelArguments &arguments, const auto &count,
+                                     const auto &rows_in, const auto &rows_out, const auto &bytes,
+                                     const auto &zeroUnused) {
         const auto *from = static_cast<const char *>(arguments.inputs[0]);
         const auto value = [&](std::size_t input, std::size_t i) -> std::size_t {
           return static_cast<const std::uint32_t *>(arguments.inputs[input])[i];
@@ -155,7 +157,7 @@ void sequenceSlice(poplar::Graph &graph, const Tensor &tIn, const Tensor &tOut, 
           for (std::size_t row = 0; row != value(1, i); ++row)
             if (value(2, i) + row < rows_in && value(3, i) + row < rows_out)
               std::memcpy(to + (value(3, i) + row) * bytes, from + (value(2, i) + row) * bytes, bytes);
-      });
+      }, count, rows_in, rows_out, bytes, zeroUnused));
 }
 
 namespace rearrange {

@@ -235,7 +235,9 @@ void addReduction(const Tensor &in, const Tensor &out, const std::vector<std::si
   std::vector<Tensor> inputs{arrange(in, reduced, reduction)};
   if (params.useScale) inputs.push_back(params.scale);
   const auto in_type = in.elementType(), out_type = out.elementType();
-  addKernel(inputs, [reduction, in_type, out_type](const poputil::detail::KernelArguments &arguments) {
+  addKernel(inputs,
+  Kernel::of([](const poputil::detail::KernelArguments &arguments, const auto &reduction, const auto &in_type,
+                const auto &out_type) {
     const double scale = reduction.scaled ? *static_cast<const float *>(arguments.inputs[1]) : 1;
     poputil::detail::visitType(in_type, [&](auto tag) {
       using In = typename decltype(tag)::type;
@@ -246,7 +248,7 @@ void addReduction(const Tensor &in, const Tensor &out, const std::vector<std::si
         return runReduction<In, In>(reduction, arguments, scale);
       }
     });
-  });
+  }, reduction, in_type, out_type));
 }
 
 bool isMapped(const poplar::Graph &graph, const Tensor &tensor) {

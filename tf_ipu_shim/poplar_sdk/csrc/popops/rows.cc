@@ -35,25 +35,50 @@ void checkIndices(const std::string &function, const Tensor &matrix, const Tenso
          "; expected unsigned int or int", "Cast them");
 }
 
-// Adds a kernel that calls `visit` for each row of a matrix of float or half. It gets the tag of the type, the row's
+// Adds a kernel that calls `Visit::run` for each row of a matrix of float or half. It gets the tag of the type, the row's
 // number, its index, and the number of columns.
 template <class Visit>
 void addForRows(const std::string &function, poplar::Graph &graph, const Tensor &matrix, const Tensor &indices,
                 const std::vector<Tensor> &inputs, const Tensor &out, Sequence &prog,
-                const poplar::DebugContext &debugContext, Visit visit) {
+                const poplar::DebugContext &debugContext, Visit) {
   checkIndices(function, matrix, indices);
   if (!poputil::detail::isFloating(matrix.elementType()))
     fail(function, "params is neither float nor half", "Cast it");
   const auto rows = matrix.dim(0), columns = matrix.dim(1);
   const auto type = matrix.elementType();
   poputil::detail::addKernelIfAny(graph, prog, debugContext, inputs, {out},
-                                  [=, last = inputs.size() - 1](const KernelArguments &arguments) {
+                                  Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &rows,
+                                                const auto &columns, const auto &last) {
                                     poputil::detail::visitType(type, [&](auto tag) {
                                       for (std::size_t row = 0; row != rows; ++row)
-                                        visit(tag, arguments, row, indexAt(arguments.inputs[last], row), columns);
+                                        Visit::run(tag, arguments, row, indexAt(arguments.inputs[last], row), columns);
                                     });
-                                  });
+                                  }, type, rows, columns, inputs.size() - 1));
 }
+
+struct SelectScalar {
+  template <class Tag>
+  static void run(Tag, const KernelArguments &arguments, std::size_t row, std::uint32_t index, std::size_t columns) {
+    using T = typename Tag::type;
+    const auto *values = static_cast<const T *>(arguments.inputs[0]);
+    auto &selected = static_cast<T *>(arguments.outputs[0])[row];
+    if (index < columns) selected = values[row * columns + index];
+    else poputil::detail::store(selected, index == MASKED_LABEL_CODE ? 0.0f : std::nanf(""));
+  }
+};
+
+struct UpdateScalar {
+  template <class Tag>
+  static void run(Tag, const KernelArguments &arguments, std::size_t row, std::uint32_t index, std::size_t columns) {
+    using T = typename Tag::type;
+    auto *values = static_cast<T *>(arguments.outputs[0]) + row * columns;
+    if (index < columns) {
+      poputil::detail::store(values[index], poputil::detail::load(values[index]) - 1);
+    } else if (index != MASKED_LABEL_CODE) {
+      for (std::size_t i = 0; i != columns; ++i) poputil::detail::store(values[i], std::nanf(""));
+    }
+  }
+};
 
 template <class Integer>
 void addIota(poplar::Graph &graph, const Tensor &t, Integer start, const poplar::Type &type, Sequence &prog,
@@ -64,10 +89,11 @@ void addIota(poplar::Graph &graph, const Tensor &t, Integer start, const poplar:
          "Pass a vector of that type");
   const auto count = t.numElements();
   poputil::detail::addKernelIfAny(graph, prog, {debugContext, "Iota"}, {}, {t},
-                                  [start, count](const KernelArguments &arguments) {
+                                  Kernel::of([](const KernelArguments &arguments, const auto &start,
+                                                const auto &count) {
                                     auto *out = static_cast<std::uint32_t *>(arguments.outputs[0]);
                                     std::iota(out, out + count, static_cast<std::uint32_t>(start));
-                                  },
+                                  }, start, count),
                                   poputil::detail::elementwiseCost());
 }
 
@@ -95,7 +121,7 @@ void encodeOneHot(poplar::Graph &graph, const Tensor &indices, const Tensor &enc
   const auto type = encoded.elementType();
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "OneHot"}, {indices, on, off}, {encoded},
-      [rows, columns, type](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &rows, const auto &columns, const auto &type) {
         poputil::detail::visitSize(type, [&](auto tag) {
           using T = typename decltype(tag)::type;
           auto *out = static_cast<T *>(arguments.outputs[0]);
@@ -105,7 +131,7 @@ void encodeOneHot(poplar::Graph &graph, const Tensor &indices, const Tensor &enc
             if (index < columns) out[row * columns + index] = *static_cast<const T *>(arguments.inputs[1]);
           }
         });
-      });
+      }, rows, columns, type));
 }
 
 void iota(poplar::Graph &graph, const Tensor &t, unsigned startInteger, Sequence &prog,
@@ -142,29 +168,14 @@ Tensor selectScalarFromRows(poplar::Graph &graph, const Tensor &params, const Te
   const poplar::DebugContext name{debugContext, "selectScalarFromRows"};
   const auto out = poputil::detail::createLinear(graph, params.elementType(), {params.dim(0)}, name);
   addForRows("popops::selectScalarFromRows", graph, params, indices, {params, indices}, out, prog, name,
-             [](auto tag, const KernelArguments &arguments, std::size_t row, std::uint32_t index, std::size_t columns) {
-               using T = typename decltype(tag)::type;
-               const auto *values = static_cast<const T *>(arguments.inputs[0]);
-               auto &selected = static_cast<T *>(arguments.outputs[0])[row];
-               if (index < columns) selected = values[row * columns + index];
-               else poputil::detail::store(selected, index == MASKED_LABEL_CODE ? 0.0f : std::nanf(""));
-             });
+             SelectScalar());
   return out;
 }
 
 void updateScalarInRows(poplar::Graph &graph, const Tensor &params, const Tensor &indices, Sequence &program,
                         const poplar::DebugContext &debugContext) {
   addForRows("popops::updateScalarInRows", graph, params, indices, {indices}, params, program,
-             {debugContext, "updateScalarInRows"},
-             [](auto tag, const KernelArguments &arguments, std::size_t row, std::uint32_t index, std::size_t columns) {
-               using T = typename decltype(tag)::type;
-               auto *values = static_cast<T *>(arguments.outputs[0]) + row * columns;
-               if (index < columns) {
-                 poputil::detail::store(values[index], poputil::detail::load(values[index]) - 1);
-               } else if (index != MASKED_LABEL_CODE) {
-                 for (std::size_t i = 0; i != columns; ++i) poputil::detail::store(values[i], std::nanf(""));
-               }
-             });
+             {debugContext, "updateScalarInRows"}, UpdateScalar());
 }
 
 Tensor createNormaliseImageInput(poplar::Graph &graph, const poplar::Type &type,
@@ -190,7 +201,8 @@ Tensor normaliseImage(poplar::Graph &graph, Sequence &seq, Tensor tIn, float inS
   const auto out = poputil::detail::createLinearWithWhole(graph, out_type, shape, 1, {debugContext, "normaliseImage"});
   poputil::detail::addKernelIfAny(
       graph, seq, {debugContext, "normaliseImage"}, {tIn, offsets, scales}, {out},
-      [in_type, out_type, pixels, inScale](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &in_type, const auto &out_type, const auto &pixels,
+                    const auto &inScale) {
         const auto offset = poputil::detail::readFloats(out_type, arguments.inputs[1], 3);
         const auto scale = poputil::detail::readFloats(out_type, arguments.inputs[2], 3);
         std::vector<float> result(4 * pixels);
@@ -201,7 +213,7 @@ Tensor normaliseImage(poplar::Graph &graph, Sequence &seq, Tensor tIn, float inS
                 (static_cast<float>(poputil::detail::load(in[i])) * inScale - offset[i % 3]) * scale[i % 3];
         });
         poputil::detail::writeFloats(out_type, result.data(), arguments.outputs[0], result.size());
-      });
+      }, in_type, out_type, pixels, inScale));
   return out;
 }
 

@@ -40,15 +40,30 @@ std::vector<std::uint32_t> firstIndices(std::size_t size, std::size_t count, Pre
   return indices;
 }
 
+// The rows of a tensor of keys, and what is taken of each.
+struct Rows {
+  poplar::Type type;
+  std::size_t size, count;
+  unsigned k;
+  bool largest;
+  SortOrder order;
+};
+
+Rows rowsOf(const Tensor &keys, const TopKParams &params) {
+  const std::size_t size = keys.dim(keys.rank() - 1);
+  return {keys.elementType(), size, keys.numElements() / std::max<std::size_t>(size, 1), params.k, params.largest,
+          params.sortOrder};
+}
+
 template <class T>
-std::vector<std::uint32_t> topIndices(const T *row, std::size_t size, const TopKParams &params) {
-  const bool largest = params.largest;
-  auto indices = firstIndices(size, params.k, [row, largest](std::uint32_t a, std::uint32_t b) {
+std::vector<std::uint32_t> topIndices(const T *row, const Rows &rows) {
+  const bool largest = rows.largest;
+  auto indices = firstIndices(rows.size, rows.k, [row, largest](std::uint32_t a, std::uint32_t b) {
     return largest ? comesBefore(row[b], row[a]) : comesBefore(row[a], row[b]);
   });
-  if (params.sortOrder == SortOrder::NONE) {
+  if (rows.order == SortOrder::NONE) {
     std::sort(indices.begin(), indices.end());
-  } else if ((params.sortOrder == SortOrder::DESCENDING) != largest) {
+  } else if ((rows.order == SortOrder::DESCENDING) != largest) {
     std::stable_sort(indices.begin(), indices.end());
     std::stable_sort(indices.begin(), indices.end(), [row, largest](std::uint32_t a, std::uint32_t b) {
       return largest ? comesBefore(row[a], row[b]) : comesBefore(row[b], row[a]);
@@ -59,14 +74,13 @@ std::vector<std::uint32_t> topIndices(const T *row, std::size_t size, const TopK
 
 // Calls `visit` with each row and the indices that it takes of it, on the host's cores.
 template <class Visit>
-void forTopRows(const Tensor &keys, const TopKParams &params, const void *data, Visit visit) {
-  const std::size_t size = keys.dim(keys.rank() - 1), rows = keys.numElements() / std::max<std::size_t>(size, 1);
-  const auto grain = std::max<std::size_t>(16384 / std::max<std::size_t>(size, 1), 1);
-  poputil::detail::visitType(keys.elementType(), [&](auto tag) {
+void forTopRows(const Rows &rows, const void *data, Visit visit) {
+  const auto grain = std::max<std::size_t>(16384 / std::max<std::size_t>(rows.size, 1), 1);
+  poputil::detail::visitType(rows.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto *elements = static_cast<const T *>(data);
-    poplar::detail::parallelFor(rows, grain, [&](std::size_t begin, std::size_t end) {
-      for (; begin != end; ++begin) visit(begin, topIndices(elements + begin * size, size, params));
+    poplar::detail::parallelFor(rows.count, grain, [&](std::size_t begin, std::size_t end) {
+      for (; begin != end; ++begin) visit(begin, topIndices(elements + begin * rows.size, rows));
     });
   });
 }
@@ -105,16 +119,16 @@ void checkSortable(const Tensor &k, const Tensor &v, unsigned dim) {
 void addSort(poplar::Graph &graph, const Tensor &k, const Tensor &v, const std::vector<Tensor> &outs,
              const std::vector<bool> &outIsKey, Sequence &prog,
              const poplar::DebugContext &debugContext) {
-  const TopKParams all(k.dim(k.rank() - 1), false, SortOrder::ASCENDING, true);
+  const auto rows = rowsOf(k, TopKParams(k.dim(k.rank() - 1), false, SortOrder::ASCENDING, true));
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "Sort"}, {k, v}, outs,
-      [k, v, all, outIsKey](const KernelArguments &arguments) {
-        forTopRows(k, all, arguments.inputs[0], [&](std::size_t row, const std::vector<std::uint32_t> &indices) {
+      Kernel::of([](const KernelArguments &arguments, const auto &rows, const auto &type, const auto &outIsKey) {
+        forTopRows(rows, arguments.inputs[0], [&](std::size_t row, const std::vector<std::uint32_t> &indices) {
           for (std::size_t i = 0; i != outIsKey.size(); ++i)
-            takeElements(outIsKey[i] ? k.elementType() : v.elementType(), arguments.inputs[outIsKey[i] ? 0 : 1], all.k,
-                         row, indices, arguments.outputs[i]);
+            takeElements(outIsKey[i] ? rows.type : type, arguments.inputs[outIsKey[i] ? 0 : 1], rows.size, row, indices,
+                         arguments.outputs[i]);
         });
-      });
+      }, rows, v.elementType(), outIsKey));
 }
 
 }  // namespace
@@ -145,13 +159,13 @@ std::pair<Tensor, Tensor> topKKeyValue(poplar::Graph &graph, Sequence &prog, con
   const auto top = createTopKOutput(graph, keys.elementType(), keys, params, name);
   const auto moved = createTopKOutput(graph, values.elementType(), keys, params, name);
   poputil::detail::addKernelIfAny(
-      graph, prog, name, {keys, values}, {top, moved}, [keys, values, params](const KernelArguments &arguments) {
-        const std::size_t size = keys.dim(keys.rank() - 1);
-        forTopRows(keys, params, arguments.inputs[0], [&](std::size_t row, const std::vector<std::uint32_t> &indices) {
-          takeElements(keys.elementType(), arguments.inputs[0], size, row, indices, arguments.outputs[0]);
-          takeElements(values.elementType(), arguments.inputs[1], size, row, indices, arguments.outputs[1]);
+      graph, prog, name, {keys, values}, {top, moved},
+      Kernel::of([](const KernelArguments &arguments, const auto &rows, const auto &type) {
+        forTopRows(rows, arguments.inputs[0], [&](std::size_t row, const std::vector<std::uint32_t> &indices) {
+          takeElements(rows.type, arguments.inputs[0], rows.size, row, indices, arguments.outputs[0]);
+          takeElements(type, arguments.inputs[1], rows.size, row, indices, arguments.outputs[1]);
         });
-      });
+      }, rowsOf(keys, params), values.elementType()));
   return {top, moved};
 }
 
@@ -161,14 +175,13 @@ std::pair<Tensor, Tensor> topKWithPermutation(poplar::Graph &graph, Sequence &pr
   const auto top = createTopKOutput(graph, t.elementType(), t, params, name);
   const auto permutation = createTopKOutput(graph, poplar::UNSIGNED_INT, t, params, name);
   poputil::detail::addKernelIfAny(
-      graph, prog, name, {t}, {top, permutation}, [t, params](const KernelArguments &arguments) {
-        const std::size_t size = t.dim(t.rank() - 1);
+      graph, prog, name, {t}, {top, permutation}, Kernel::of([](const KernelArguments &arguments, const auto &rows) {
         auto *out = static_cast<std::uint32_t *>(arguments.outputs[1]);
-        forTopRows(t, params, arguments.inputs[0], [&](std::size_t row, const std::vector<std::uint32_t> &indices) {
-          takeElements(t.elementType(), arguments.inputs[0], size, row, indices, arguments.outputs[0]);
+        forTopRows(rows, arguments.inputs[0], [&](std::size_t row, const std::vector<std::uint32_t> &indices) {
+          takeElements(rows.type, arguments.inputs[0], rows.size, row, indices, arguments.outputs[0]);
           std::copy(indices.begin(), indices.end(), out + row * indices.size());
         });
-      });
+      }, rowsOf(t, params)));
   return {top, permutation};
 }
 

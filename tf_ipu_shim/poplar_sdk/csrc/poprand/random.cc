@@ -51,25 +51,35 @@ void checkType(const poplar::Type &type, bool integers) {
          (integers ? ", half or int" : " or half"), "Cast the result");
 }
 
-// Adds a program that draws each element of `out` by `draw`, given its stream.
-template <class Draw>
+// A distribution, and the numbers that it has: which ones depends on it.
+struct Draw {
+  double (*element)(Stream &stream, const Draw &draw);
+  double a, b = 0, c = 0;
+  bool integer = false, half = false;
+};
+POPLAR_FIELDS(Draw, part.element, part.a, part.b, part.c, part.integer, part.half)
+
+// Adds a program that draws each element of `out`, given its stream.
 void addDraws(poplar::Graph &graph, const Tensor *seed, std::uint32_t modifier, const Tensor &out, Sequence &prog,
               const poplar::DebugContext &debugContext, Draw draw) {
+  draw.integer = out.elementType() == poplar::INT;
+  draw.half = out.elementType() == poplar::HALF;
   checkSeed(seed);
   const auto type = out.elementType();
   const auto count = out.numElements();
-  const auto kernel = [=, seeded = seed != nullptr](const KernelArguments &arguments) {
+  const auto kernel = Kernel::of([](const KernelArguments &arguments, const auto &type, const auto &count,
+                                    const auto &modifier, const auto &draw, const auto &seeded) {
     const auto key = seeded ? combine(arguments.inputs[0], modifier) : poplar::detail::RandomState::ofProcess().draw();
     poputil::detail::visitType(type, [&](auto tag) {
       auto *elements = static_cast<typename decltype(tag)::type *>(arguments.outputs[0]);
       poplar::detail::parallelFor(count, 8192, [&](std::size_t begin, std::size_t end) {
         for (; begin != end; ++begin) {
           Stream stream(key, begin);
-          poputil::detail::store(elements[begin], draw(stream));
+          poputil::detail::store(elements[begin], draw.element(stream, draw));
         }
       });
     });
-  };
+  }, type, count, modifier, draw, seed != nullptr);
   poputil::detail::addKernelIfAny(graph, prog, debugContext,
                                   seed != nullptr ? std::vector<Tensor>{seed->flatten()} : std::vector<Tensor>{}, {out},
                                   kernel);
@@ -134,12 +144,13 @@ Tensor uniform(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifier, 
   checkType(outType, true);
   if (!(minVal <= maxVal)) fail("poprand::uniform", "minVal is larger than maxVal", "Exchange them");
   const auto out = createLike(graph, outType, reference, {debugContext, "uniform"});
-  const bool integer = outType == poplar::INT, half = outType == poplar::HALF;
-  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "uniform"}, [=](Stream &stream) -> double {
-    if (!integer) return within(minVal + stream.real() * (maxVal - minVal), minVal, maxVal, half);
-    const double lowest = std::ceil(minVal), count = std::floor(maxVal) - lowest + 1;
+  const auto element = [](Stream &stream, const Draw &draw) {
+    const double low = draw.a, high = draw.b;
+    if (!draw.integer) return static_cast<double>(within(low + stream.real() * (high - low), low, high, draw.half));
+    const double lowest = std::ceil(low), count = std::floor(high) - lowest + 1;
     return lowest + std::floor(stream.real() * count);
-  });
+  };
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "uniform"}, {element, minVal, maxVal});
   return out;
 }
 
@@ -151,13 +162,13 @@ Tensor logUniform(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifie
     fail("poprand::logUniform", "the bounds are not positive or not in order", "Pass 0 < minVal <= maxVal");
   // The base of the logarithm does not change the distribution.
   const auto out = createLike(graph, outType, reference, {debugContext, "logUniform"});
-  const bool integer = outType == poplar::INT, half = outType == poplar::HALF;
-  const double low = std::log(minVal), high = std::log(maxVal);
-  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "logUniform"}, [=](Stream &stream) -> double {
+  const auto element = [](Stream &stream, const Draw &draw) {
+    const double low = std::log(draw.a), high = std::log(draw.b);
     const double value = std::exp(low + stream.real() * (high - low));
-    return integer ? std::clamp(std::floor(value), std::ceil(minVal), std::floor(maxVal))
-                   : within(value, minVal, maxVal, half);
-  });
+    return draw.integer ? std::clamp(std::floor(value), std::ceil(draw.a), std::floor(draw.b))
+                        : static_cast<double>(within(value, draw.a, draw.b, draw.half));
+  };
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "logUniform"}, {element, minVal, maxVal});
   return out;
 }
 
@@ -167,8 +178,8 @@ Tensor bernoulli(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifier
   if (!(prob >= 0 && prob <= 1))
     fail("poprand::bernoulli", "the probability is " + std::to_string(prob), "Pass a value from 0 to 1");
   const auto out = createLike(graph, outType, reference, {debugContext, "bernoulli"});
-  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "bernoulli"},
-           [prob](Stream &stream) { return stream.real() < prob ? 1.0 : 0.0; });
+  const auto element = [](Stream &stream, const Draw &draw) { return stream.real() < draw.a ? 1.0 : 0.0; };
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "bernoulli"}, {element, prob});
   return out;
 }
 
@@ -177,8 +188,8 @@ Tensor normal(poplar::Graph &graph, const Tensor *seed, uint32_t seedModifier, c
               const poplar::DebugContext &debugContext) {
   checkType(outType, false);
   const auto out = createLike(graph, outType, reference, {debugContext, "normal"});
-  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "normal"},
-           [=](Stream &stream) { return mean + stdDev * stream.normal(); });
+  const auto element = [](Stream &stream, const Draw &draw) { return draw.a + draw.b * stream.normal(); };
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "normal"}, {element, mean, stdDev});
   return out;
 }
 
@@ -189,11 +200,12 @@ Tensor truncatedNormal(poplar::Graph &graph, const Tensor *seed, uint32_t seedMo
   if (!(alpha >= 0.1))
     fail("poprand::truncatedNormal", "alpha is " + std::to_string(alpha), "Pass at least 0.1");
   const auto out = createLike(graph, outType, reference, {debugContext, "truncatedNormal"});
-  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "truncatedNormal"}, [=](Stream &stream) {
+  const auto element = [](Stream &stream, const Draw &draw) {
     double value = stream.normal();
-    while (std::abs(value) > alpha) value = stream.normal();
-    return mean + stdDev * value;
-  });
+    while (std::abs(value) > draw.c) value = stream.normal();
+    return draw.a + draw.b * value;
+  };
+  addDraws(graph, seed, seedModifier, out, prog, {debugContext, "truncatedNormal"}, {element, mean, stdDev, alpha});
   return out;
 }
 
@@ -203,10 +215,10 @@ void setSeed(poplar::Graph &graph, const Tensor &masterSeed, uint32_t seedModifi
   // The copy of the seed that the kernel writes keeps the step in the program.
   const auto used = graph.clone(masterSeed, {debugContext, "seed"});
   poplar::detail::addKernel(graph, prog, {debugContext, "setSeed"}, {masterSeed}, {used},
-                            [seedModifier](const KernelArguments &arguments) {
+                            Kernel::of([](const KernelArguments &arguments, const auto &seedModifier) {
                               std::memcpy(arguments.outputs[0], arguments.inputs[0], 2 * sizeof(std::uint32_t));
                               poplar::detail::RandomState::ofProcess().set(combine(arguments.inputs[0], seedModifier));
-                            });
+                            }, seedModifier));
 }
 
 }  // namespace poprand

@@ -27,6 +27,9 @@ class BSMatMulImpl {
   Shape result() const { return sparse_result ? sparse() : Shape{groups * rows, columns}; }
 };
 
+POPLAR_FIELDS(BSMatMulImpl, part.rows, part.depth, part.columns, part.groups, part.sparse_result, part.transposed,
+              part.in_type, part.out_type, part.mask, part.grid, part.positions)
+
 namespace {
 
 const std::string function = "popsparse::experimental::BSMatMulParams";
@@ -151,7 +154,7 @@ Tensor bsMatMul(poplar::Graph &graph, const BSMatMulParams &bsMatMulParams, Sequ
   const poplar::DebugContext context{debugContext, "bsMatMul"};
   const auto out = poputil::detail::createLinear(graph, product.out_type, product.result(), context);
   poputil::detail::addKernelIfAny(graph, prog, context, {lhsMatrix, rhsMatrix}, {out},
-                                  [product](const KernelArguments &arguments) {
+                                  Kernel::of([](const KernelArguments &arguments, const auto &product) {
     const auto size = [](const Shape &shape) { return poputil::detail::product(shape); };
     const auto left = poputil::detail::readFloats(product.in_type, arguments.inputs[0], size(product.left()));
     const auto right = poputil::detail::readFloats(product.in_type, arguments.inputs[1], size(product.right()));
@@ -159,7 +162,7 @@ Tensor bsMatMul(poplar::Graph &graph, const BSMatMulParams &bsMatMulParams, Sequ
     const auto multiply = product.sparse_result ? multiplyToSparse : multiplyBySparse;
     multiply(product, left.data(), right.data(), result.data());
     poputil::detail::writeFloats(product.out_type, result.data(), arguments.outputs[0], result.size());
-  });
+  }, product));
   return out;
 }
 

@@ -34,6 +34,8 @@ struct Matrix {
   }
 };
 
+POPLAR_FIELDS(Matrix, part.grid, part.positions, part.mask, part.rows_of_group)
+
 Matrix describe(const std::string &function, const Tensor &tensor, const std::array<int, 2> &dim,
                 const std::array<int, 2> &blockSize, const std::vector<unsigned char> &sparsity, SubBlockMask mask,
                 unsigned numGroups) {
@@ -64,12 +66,13 @@ void addSoftmax(poplar::Graph &graph, const Tensor &in, const Tensor &out, Matri
                 const poplar::DebugContext &debugContext) {
   const auto type = in.elementType();
   poputil::detail::addKernelIfAny(graph, prog, debugContext, {in}, {out},
-                                  [type, matrix = std::move(matrix)](const KernelArguments &arguments) {
+                                  Kernel::of([](const KernelArguments &arguments, const auto &type,
+                                                const auto &matrix) {
     const auto x = poputil::detail::readFloats(type, arguments.inputs[0], matrix.elements());
     std::vector<float> y(x.size());
     computeSoftmax(matrix, x, y);
     poputil::detail::writeFloats(type, y.data(), arguments.outputs[0], y.size());
-  });
+  }, type, std::move(matrix)));
 }
 
 }  // namespace
@@ -105,7 +108,8 @@ Tensor bsSoftmaxGrad(poplar::Graph &graph, Tensor sparseOut, Tensor sparseOutGra
   const poplar::DebugContext context{debugContext, "bsSoftmaxGrad"};
   const auto out = poputil::detail::createLinear(graph, type, sparseOut.shape(), context);
   poputil::detail::addKernelIfAny(graph, prog, context, {sparseOut, sparseOutGrad}, {out},
-                                  [type, matrix = std::move(matrix)](const KernelArguments &arguments) {
+                                  Kernel::of([](const KernelArguments &arguments, const auto &type,
+                                                const auto &matrix) {
     const auto y = poputil::detail::readFloats(type, arguments.inputs[0], matrix.elements());
     auto gradient = poputil::detail::readFloats(type, arguments.inputs[1], matrix.elements());
     std::vector<double> sums(matrix.grid.rows);
@@ -114,7 +118,7 @@ Tensor bsSoftmaxGrad(poplar::Graph &graph, Tensor sparseOut, Tensor sparseOutGra
       gradient[i] = static_cast<float>(y[i] * (gradient[i] - sums[row]));
     });
     poputil::detail::writeFloats(type, gradient.data(), arguments.outputs[0], gradient.size());
-  });
+  }, type, std::move(matrix)));
   return out;
 }
 

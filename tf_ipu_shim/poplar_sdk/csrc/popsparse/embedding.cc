@@ -63,7 +63,7 @@ Tensor embeddingSlice(poplar::Graph &graph, const SparseTensor &t, const Tensor 
   const auto out = poputil::detail::createLinear(graph, type, {lookups, matrix.grid.columns}, context);
   poputil::detail::addKernelIfAny(
       graph, prog, context, {t.getMetaInfoTensor(), t.getNzValuesTensor(), indices}, {out},
-      [=](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &matrix, const auto &type, const auto &lookups) {
         const auto positions = matrix.decode(static_cast<const std::uint16_t *>(arguments.inputs[0]));
         const auto values = poputil::detail::readFloats(type, arguments.inputs[1], matrix.values());
         std::vector<float> rows(lookups * matrix.grid.columns);
@@ -72,7 +72,7 @@ Tensor embeddingSlice(poplar::Graph &graph, const SparseTensor &t, const Tensor 
                        rows[lookup * matrix.grid.columns + column] += values[value];
                      });
         poputil::detail::writeFloats(type, rows.data(), arguments.outputs[0], rows.size());
-      });
+      }, matrix, type, lookups));
   return out;
 }
 
@@ -88,7 +88,9 @@ void embeddingUpdateAdd(poplar::Graph &graph, const SparseTensor &t, const Tenso
   detail::checkTensor(function, "the scale", scale.reshape({scale.numElements()}), {1}, scale_type);
   poputil::detail::addKernelIfAny(
       graph, prog, {debugContext, "embeddingUpdateAdd"}, {t.getMetaInfoTensor(), slices, indices, scale},
-      {t.getNzValuesTensor()}, [=](const KernelArguments &arguments) {
+      {t.getNzValuesTensor()},
+      Kernel::of([](const KernelArguments &arguments, const auto &matrix, const auto &type, const auto &scale_type,
+                    const auto &lookups) {
         const auto positions = matrix.decode(static_cast<const std::uint16_t *>(arguments.inputs[0]));
         const auto rows = poputil::detail::readFloats(type, arguments.inputs[1], lookups * matrix.grid.columns);
         const auto factor = poputil::detail::readFloats(scale_type, arguments.inputs[3], 1).front();
@@ -98,7 +100,7 @@ void embeddingUpdateAdd(poplar::Graph &graph, const SparseTensor &t, const Tenso
                        values[value] += factor * rows[lookup * matrix.grid.columns + column];
                      });
         poputil::detail::writeFloats(type, values.data(), arguments.outputs[0], values.size());
-      });
+      }, matrix, type, scale_type, lookups));
 }
 
 }  // namespace dynamic

@@ -26,11 +26,12 @@ Tensor addProduct(poplar::Graph &graph, const char *function, const SparseTensor
   const auto out = poputil::detail::createLinear(graph, type, {batch, transposed ? columns : rows}, debugContext);
   poputil::detail::addKernelIfAny(
       graph, prog, debugContext, {weights.getMetaInfoTensor(), values, dense.transpose()}, {out.transpose()},
-      [matrix, transposed, type, batch](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &matrix, const auto &transposed, const auto &type,
+                    const auto &batch) {
         const auto positions = matrix.decode(static_cast<const std::uint16_t *>(arguments.inputs[0]));
         detail::multiply(matrix.grid, positions, transposed, type, arguments.inputs[1], arguments.inputs[2],
                          arguments.outputs[0], batch);
-      });
+      }, matrix, transposed, type, batch));
   return out;
 }
 
@@ -99,14 +100,15 @@ Tensor fullyConnectedSparseGradW(poplar::Graph &graph, const Tensor weightMetaIn
   const auto out = poputil::detail::createLinear(graph, type, {matrix.values()}, context);
   poputil::detail::addKernelIfAny(
       graph, prog, context, {weightMetaInfo, gradA.transpose(), activations.transpose()}, {out},
-      [=](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &matrix, const auto &type, const auto &rows,
+                    const auto &columns, const auto &batch) {
         const auto positions = matrix.decode(static_cast<const std::uint16_t *>(arguments.inputs[0]));
         const auto gradients = poputil::detail::readFloats(type, arguments.inputs[1], rows * batch);
         const auto inputs = poputil::detail::readFloats(type, arguments.inputs[2], columns * batch);
         std::vector<float> result(matrix.values());
         multiplyAtPositions(matrix, positions, gradients.data(), inputs.data(), batch, result.data());
         poputil::detail::writeFloats(type, result.data(), arguments.outputs[0], result.size());
-      });
+      }, matrix, type, rows, columns, batch));
   return out;
 }
 

@@ -47,17 +47,26 @@ Tensor createOperand(poplar::Graph &graph, const poplar::Type &type, const Shape
   return poputil::detail::createLinear(graph, type, shape, debugContext);
 }
 
+// The positions of a sparse operand: those of its third tensor, or known ones.
+detail::Positions positionsOf(const detail::DynamicMatrix &matrix, const KernelArguments &arguments) {
+  return matrix.decode(static_cast<const std::uint16_t *>(arguments.inputs[2]));
+}
+const detail::Positions &positionsOf(const detail::Positions &positions, const KernelArguments &) { return positions; }
+
 // {1, height, width}: the sparse matrix of `grid`, or the transposed one, times {depth, width}.
-template <class PositionsOf>
+template <class Source>
 Tensor addProduct(poplar::Graph &graph, const detail::Grid &grid, bool transposed, const std::vector<Tensor> &inputs,
-                  Sequence &prog, const poplar::DebugContext &debugContext, PositionsOf positionsOf) {
+                  Sequence &prog, const poplar::DebugContext &debugContext, Source source) {
   const auto type = inputs[0].elementType();
   const auto width = inputs[1].dim(1), height = transposed ? grid.columns : grid.rows;
   const auto out = poputil::detail::createLinear(graph, type, {1, height, width}, debugContext);
-  poputil::detail::addKernelIfAny(graph, prog, debugContext, inputs, {out}, [=](const KernelArguments &arguments) {
-    detail::multiply(grid, positionsOf(arguments), transposed, type, arguments.inputs[0], arguments.inputs[1],
-                     arguments.outputs[0], width);
-  });
+  poputil::detail::addKernelIfAny(
+      graph, prog, debugContext, inputs, {out},
+      Kernel::of([](const KernelArguments &arguments, const auto &grid, const auto &transposed, const auto &type,
+                    const auto &width, const auto &source) {
+        detail::multiply(grid, positionsOf(source, arguments), transposed, type, arguments.inputs[0],
+                         arguments.inputs[1], arguments.outputs[0], width);
+      }, grid, transposed, type, width, std::move(source)));
   return out;
 }
 
@@ -91,9 +100,7 @@ Tensor sparseDenseMatMul(poplar::Graph &graph, const SparseTensor &lhs, const Te
   const auto dense = denseMatrix(function, rhs, transposeRHS, transposeLHS ? matrix.grid.rows : matrix.grid.columns,
                                  values.elementType());
   return addProduct(graph, matrix.grid, transposeLHS, {values, dense, lhs.getMetaInfoTensor()}, prog,
-                    {debugContext, "sparseDenseMatMul"}, [matrix](const KernelArguments &arguments) {
-                      return matrix.decode(static_cast<const std::uint16_t *>(arguments.inputs[2]));
-                    });
+                    {debugContext, "sparseDenseMatMul"}, matrix);
 }
 
 }  // namespace dynamic
@@ -125,8 +132,7 @@ Tensor addProductOf(poplar::Graph &graph, const char *function, const SparseTens
   const auto values = sparse.getNzValuesTensor();
   const auto depth = transposed ? operand.grid.rows : operand.grid.columns;
   const auto matrix = denseMatrix(function, dense, dense_transposed, depth, values.elementType());
-  return addProduct(graph, operand.grid, transposed, {values, matrix}, prog, debugContext,
-                    [positions = operand.positions](const KernelArguments &) { return positions; });
+  return addProduct(graph, operand.grid, transposed, {values, matrix}, prog, debugContext, operand.positions);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ using poplar::detail::checkOptions;
 using poplar::detail::isSet;
 using poplar::detail::valueOf;
 using poputil::detail::fail;
+using poputil::detail::Kernel;
 using poputil::detail::KernelArguments;
 using Shape = std::vector<std::size_t>;
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <poplar/OptionFlags.hpp>
@@ -27,12 +26,10 @@ std::string quoted(const std::string &text) {
 
 // The folder of the trace; empty if PVTI_OPTIONS asks for none.
 std::string directoryOfOptions() {
-  const char *text = std::getenv("PVTI_OPTIONS");
-  if (!text || !*text) return "";
   bool is_enabled = false;
   std::string directory = ".";
   poplar::OptionFlags options;
-  poplar::readJSON(poplar::StringRef(text), options);
+  poplar::readJSONFromEnv("PVTI_OPTIONS", options);
   for (const auto &option : options) {
     if (option.first == "enable") is_enabled = option.second == "true";
     if (option.first == "directory") directory = option.second;

@@ -20,7 +20,7 @@ class Executable {
   Executable(Executable&&) noexcept = default;
   Executable& operator=(Executable&&) noexcept = default;
 
-  // Not supported: throws poplar_error. Compile the program again in the process that runs it.
+  // Writes the graph, its codelets and its programs. Only a process with the same build of the libraries reads them.
   void serialize(std::ostream& out) const;
   static Executable deserialize(std::istream& in, bool checkPackageHash = true);
   static Executable deserialize(std::unique_ptr<std::istream> in, bool checkPackageHash = true) {

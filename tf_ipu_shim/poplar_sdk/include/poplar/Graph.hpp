@@ -237,7 +237,7 @@ class Graph {
     outputComputeGraph(out, programs);
   }
 
-  // Writes the target, variables, compute sets and vertices as JSON; the binary format is refused.
+  // Writes the target, variables, compute sets and vertices. The binary format is our own.
   void serialize(std::ostream& out, SerializationFormat format) const;
 
   detail::GraphState& state() const { return *state_; }

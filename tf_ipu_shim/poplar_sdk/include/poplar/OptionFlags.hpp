@@ -63,6 +63,8 @@ std::ostream& operator<<(std::ostream& out, const OptionFlags& options);
 // Adds the options of a JSON object; throws parse_error if the text is not one of names and simple values.
 void readJSON(StringRef text, OptionFlags& options);
 void readJSON(std::istream& in, OptionFlags& options);
+// The same for the text of an environment variable; one that is empty or not set adds none.
+void readJSONFromEnv(StringRef variable, OptionFlags& options);
 
 }  // namespace poplar
 

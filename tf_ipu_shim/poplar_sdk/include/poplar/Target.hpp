@@ -34,6 +34,7 @@ class Target {
  public:
   Target() = default;
   explicit Target(detail::TargetFigures figures) : figures_(std::move(figures)) {}
+  const detail::TargetFigures& figures() const { return figures_; }
 
   static Target createIPUTarget(unsigned numIPUs, StringRef systemType, const OptionFlags& options = {});
   static Target createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef systemType,

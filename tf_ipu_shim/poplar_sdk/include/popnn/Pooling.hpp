@@ -26,6 +26,7 @@ struct PoolParams {
   std::size_t batchSize;
   poplar::Type dType;
 
+  PoolParams() = default;
   PoolParams(PoolingType poolingType, std::vector<std::size_t> inputFieldShape, std::vector<std::size_t> kernelShape,
              std::vector<unsigned> stride, std::vector<int> inputTruncationOrPaddingLower,
              std::vector<int> inputTruncationOrPaddingUpper, std::size_t numChannels, std::size_t batchSize,

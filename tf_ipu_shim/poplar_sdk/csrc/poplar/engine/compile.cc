@@ -447,9 +447,9 @@ class Compiler {
 
 }  // namespace
 
-std::shared_ptr<const Compiled> compileProgram(const Graph& graph, ArrayRef<Program> programs) {
+std::shared_ptr<const Compiled> compileProgram(std::shared_ptr<GraphState> graph, ArrayRef<Program> programs) {
   auto result = std::make_shared<Compiled>();
-  result->graph = graph.sharedState();
+  result->graph = std::move(graph);
   Compiler compiler(*result, *result->graph);
   for (const auto& program : programs) result->programs.push_back(compiler.compile(program));
   result->sources.assign(programs.begin(), programs.end());

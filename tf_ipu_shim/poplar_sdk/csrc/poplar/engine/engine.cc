@@ -4,42 +4,14 @@
 
 #include <poplar/Engine.hpp>
 
-#include <cstdlib>
-
 namespace poplar {
 
 using namespace detail;
 
-void Executable::serialize(std::ostream&) const {
-  throw poplar_error("Executable::serialize: executables of simulated IPUs cannot be stored. Compile the program in the "
-                     "process that runs it.");
-}
-
-Executable Executable::deserialize(std::istream&, bool) {
-  throw poplar_error("Executable::deserialize: executables of an IPU cannot run here. Compile the program in the process "
-                     "that runs it.");
-}
-
-namespace {
-
-// The options of a program, overridden by those of an environment variable.
-OptionFlags overridden(OptionFlags options, const char* variable) {
-  const char* text = std::getenv(variable);
-  if (!text || !*text) return options;
-  try {
-    readJSON(StringRef(text), options);
-  } catch (const parse_error& error) {
-    throw parse_error(std::string(variable) + ": " + error.what());
-  }
-  return options;
-}
-
-}  // namespace
-
 Executable compileGraph(const Graph& graph, ArrayRef<program::Program> programs, const OptionFlags& options,
                         ProgressFunc progress, const DebugContext&) {
   checkOptions("Engine", options, engine_options);
-  Executable executable(compileProgram(graph, programs));
+  Executable executable(compileProgram(graph.sharedState(), programs));
   if (progress) progress(1, 1);
   return executable;
 }
@@ -50,7 +22,8 @@ Engine::Engine(const Graph& graph, ArrayRef<program::Program> programs, const Op
 
 Engine::Engine(const Executable& executable, const OptionFlags& options) {
   if (!executable.compiled()) throw poplar_error("Engine: the executable is empty. Pass one of compileGraph.");
-  const auto all = overridden(overridden(options, "POPLAR_ENGINE_OPTIONS"), "POPLAR_RUNTIME_OPTIONS");
+  OptionFlags all = options;
+  for (const char* variable : {"POPLAR_ENGINE_OPTIONS", "POPLAR_RUNTIME_OPTIONS"}) readJSONFromEnv(variable, all);
   checkOptions("Engine", all, engine_options);
   runner_ = std::make_unique<Runner>(executable.compiled(), all);
 }

@@ -57,7 +57,7 @@ struct Compiled {
   std::vector<Program> sources;
 };
 
-std::shared_ptr<const Compiled> compileProgram(const Graph& graph, ArrayRef<Program> programs);
+std::shared_ptr<const Compiled> compileProgram(std::shared_ptr<GraphState> graph, ArrayRef<Program> programs);
 
 // The modelled cycles of one step, without its repetitions.
 std::uint64_t cyclesOf(const GraphState& graph, const Program& step);

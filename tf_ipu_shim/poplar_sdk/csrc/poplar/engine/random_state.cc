@@ -65,10 +65,11 @@ Tensor getHwSeeds(Graph& graph, program::Sequence& program, const DebugContext& 
       UNSIGNED_INT, {target.getNumTiles(), target.getNumWorkerContexts(), detail::words_per_worker}, context);
   for (unsigned tile = 0; tile < target.getNumTiles(); ++tile) graph.setTileMapping(seeds[tile], tile);
   const std::size_t count = seeds.numElements();
-  detail::addKernel(graph, program, {context, "getHwSeeds"}, {}, {seeds}, [count](const detail::KernelArguments& arguments) {
+  const auto read = detail::Kernel::of([](const detail::KernelArguments& arguments, const auto& count) {
     const auto words = detail::RandomState::ofProcess().words(count);
     std::copy(words.begin(), words.end(), static_cast<std::uint32_t*>(arguments.outputs[0]));
-  });
+  }, count);
+  detail::addKernel(graph, program, {context, "getHwSeeds"}, {}, {seeds}, read);
   return seeds;
 }
 
@@ -84,11 +85,11 @@ void setHwSeeds(Graph& graph, const Tensor& seeds, program::Sequence& program, c
   const Tensor used = graph.clone(seeds, {context, "seeds"});
   const std::size_t count = seeds.numElements();
   detail::addKernel(graph, program, {context, "setHwSeeds"}, {seeds}, {used},
-                    [count](const detail::KernelArguments& arguments) {
+                    detail::Kernel::of([](const detail::KernelArguments& arguments, const auto& count) {
                       const auto* words = static_cast<const std::uint32_t*>(arguments.inputs[0]);
                       std::copy_n(words, count, static_cast<std::uint32_t*>(arguments.outputs[0]));
                       detail::RandomState::ofProcess().setWords(words, count);
-                    });
+                    }, count));
 }
 
 namespace {

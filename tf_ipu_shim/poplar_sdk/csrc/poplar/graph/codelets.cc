@@ -127,7 +127,7 @@ void compile(const std::string& source, const std::string& shown, const std::str
                                           std::to_string(status) + ". Fix the errors:\n" + text);
 }
 
-const VertexTable* load(const std::string& path) {
+CodeletLibrary load(const std::string& shown, const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw graph_object_load_error("addCodelets: '" + path + "' cannot be loaded: " + dlerror() +
@@ -141,19 +141,19 @@ const VertexTable* load(const std::string& path) {
     throw graph_object_load_error("addCodelets: '" + path + "' has a vertex table of version " +
                                   std::to_string(table->version) + "; expected " + std::to_string(vertexTableVersion) +
                                   ". Compile its source again with popc.");
-  return table;
+  std::ifstream file(path, std::ios::binary);
+  return {shown, table, {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()}};
 }
 
-const VertexTable* findTable(const ProgramCodelets& program, const std::string& path) {
+const CodeletLibrary* findLibrary(const ProgramCodelets& program, const std::string& path) {
   for (const CodeletLibrary& library : program)
-    if (library.path == path) return library.table;
+    if (library.path == path) return &library;
   return nullptr;
 }
 
-void addTable(GraphState& graph, const std::string& path, const VertexTable* table) {
-  if (!findTable(*graph.program_codelets, path)) graph.program_codelets->push_back({path, table});
-  for (std::size_t i = 0; i < table->count; ++i) {
-    const Vertex& vertex = table->vertices[i];
+void addTypes(GraphState& graph, const std::string& path, const VertexTable& table) {
+  for (std::size_t i = 0; i < table.count; ++i) {
+    const Vertex& vertex = table.vertices[i];
     const auto [known, added] = graph.vertex_types.emplace(vertex.name, &vertex);
     if (!added && known->second != &vertex)
       throw graph_object_load_error("addCodelets: vertex type " + std::string(vertex.name) + " of '" + path +
@@ -161,12 +161,20 @@ void addTable(GraphState& graph, const std::string& path, const VertexTable* tab
   }
 }
 
+void add(GraphState& graph, CodeletLibrary library) {
+  graph.program_codelets->push_back(std::move(library));
+  addTypes(graph, graph.program_codelets->back().path, *graph.program_codelets->back().table);
+}
+
 }  // namespace
 
-void registerCodelets(GraphState& graph, const std::string& name, const VertexTable* table) {
-  if (std::find(graph.sources.begin(), graph.sources.end(), name) != graph.sources.end()) return;
-  graph.sources.push_back(name);
-  addTable(graph, name, table);
+void addCodeletImage(GraphState& graph, const std::string& path, const std::string& image) {
+  const ScratchDirectory scratch;
+  {
+    std::ofstream file(scratch.output(), std::ios::binary);
+    file << image;
+  }
+  add(graph, load(path, scratch.output()));
 }
 
 const Vertex* findVertexType(const GraphState& graph, const std::string& name) {
@@ -209,19 +217,19 @@ bool Graph::addCodelets(StringRef source, CodeletFileType type, StringRef compil
       type == CodeletFileType::IrSource ||
       (path.size() > 2 && (path.substr(path.size() - 2) == ".S" || path.substr(path.size() - 2) == ".s")))
     throw graph_object_load_error("addCodelets: '" + path + "' is assembly of an IPU, which is not supported. Pass a C++ codelet.");
-  const VertexTable* const known_table = findTable(*state_->program_codelets, path);
-  if (known_table) {  // another op of the program has added it
-    addTable(*state_, path, known_table);
+  const CodeletLibrary* const known_library = findLibrary(*state_->program_codelets, path);
+  if (known_library) {  // another op of the program has added it
+    addTypes(*state_, path, *known_library->table);
   } else if (is_object) {
     checkTrusted(path);
-    addTable(*state_, path, load(path));
+    add(*state_, load(path, path));
   } else {
     const ScratchDirectory scratch;
     compile(path, path, compileFlags, scratch.output(), compileOutput);
-    addTable(*state_, path, load(scratch.output()));
+    add(*state_, load(path, scratch.output()));
   }
   known.push_back(path);
-  return !known_table;
+  return !known_library;
 }
 
 bool Graph::addCodelets(ArrayRef<std::string> sources, StringRef compileFlags, StringRef targetName) {
@@ -245,7 +253,7 @@ void Graph::addCodelets(std::istream& source, StringRef compileFlags, std::ostre
     file << source.rdbuf();
   }
   compile(scratch.source(), "source from memory", compileFlags, scratch.output(), compileOutput);
-  addTable(*state_, scratch.output(), load(scratch.output()));
+  add(*state_, load(scratch.output(), scratch.output()));
 }
 
 }  // namespace poplar

@@ -1,4 +1,4 @@
-// Writes a graph as JSON.
+// Writes a graph: as JSON here.
 #include "poplar/graph/state.hpp"
 
 #include <poplar/ProfileValue.hpp>
@@ -58,9 +58,7 @@ ProfileValue valueOf(const VertexState& vertex) {
 }  // namespace
 
 void Graph::serialize(std::ostream& out, SerializationFormat format) const {
-  if (format != SerializationFormat::JSON)
-    throw poplar_error("Graph::serialize: the binary format is only known to Graphcore's tools, which cannot read graphs "
-                       "of simulated IPUs. Pass SerializationFormat::JSON.");
+  if (format != SerializationFormat::JSON) return writeGraph(out, state_);
   ProfileValue::Vector variables, sets;
   for (const auto& variable : state_->variables) variables.push_back(valueOf(variable));
   for (const auto& set : state_->compute_sets) {

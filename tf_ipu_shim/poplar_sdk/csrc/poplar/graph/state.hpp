@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -136,7 +137,8 @@ struct ComputeSetState {
 // A codelet library that a graph has loaded; libraries stay loaded until the process ends.
 struct CodeletLibrary {
   std::string path;
-  const VertexTable* table;
+  const VertexTable* table = nullptr;
+  std::string image;  // the content of the file, for executables that are stored
 };
 
 // The codelet files that the graphs of one program have added, in order. Poplar has one graph for all ops of a program.
@@ -199,8 +201,11 @@ void visitTiles(const GraphState& graph, const View& view, Visitor&& visit) {
   }
 }
 
-// Adds the vertices of a library that is linked to the program, once for each name.
-void registerCodelets(GraphState& graph, const std::string& name, const VertexTable* table);
+// Loads codelets from the content of a .gp file, as a stored executable has it.
+void addCodeletImage(GraphState& graph, const std::string& path, const std::string& image);
+
+// Writes a graph without programs.
+void writeGraph(std::ostream& out, const std::shared_ptr<GraphState>& graph);
 
 // A vertex type of the graph's own codelet files, else of those of its program; null if none has it. Throws if it is in
 // several of the program only, as it is then not known which one is meant.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <istream>
 #include <iterator>
 #include <ostream>
@@ -137,6 +138,16 @@ void readJSON(StringRef text, OptionFlags& options) { FlatReader(text).read(opti
 
 void readJSON(std::istream& in, OptionFlags& options) {
   readJSON(std::string(std::istreambuf_iterator<char>(in), {}), options);
+}
+
+void readJSONFromEnv(StringRef variable, OptionFlags& options) {
+  const char* text = std::getenv(variable.str().c_str());
+  if (!text || !*text) return;
+  try {
+    readJSON(StringRef(text), options);
+  } catch (const parse_error& error) {
+    throw parse_error(variable.str() + ": " + error.what());
+  }
 }
 
 void serializeToJSON(std::ostream& out, const ProfileValue& value, bool) { std::visit(Writer{out}, value.variant()); }

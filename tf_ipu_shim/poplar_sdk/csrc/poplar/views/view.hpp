@@ -78,6 +78,8 @@ class View {
   std::optional<Span> contiguous() const;
 
  private:
+  template <class Archive>
+  friend void transferFields(Archive& archive, View& view);  // writes it to a file, or reads it
   template <class Visitor>
   void visitRow(std::int64_t at, std::int64_t count, std::int64_t stride, Visitor&& visit) const;
   void narrow();

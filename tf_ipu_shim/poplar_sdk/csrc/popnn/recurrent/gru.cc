@@ -26,6 +26,7 @@ struct GruLayer : Layer {
   }
   std::size_t biases() const { return units * outputs * (reset_after ? 2 : 1); }
 };
+POPLAR_FIELDS(GruLayer, static_cast<Layer &>(part), part.reset_after)
 
 GruLayer layerOf(const std::string &function, const GruParams &params, const OptionFlags &options) {
   checkOptions(function.c_str(), options, gru_options);
@@ -64,8 +65,8 @@ struct Weights {
 
 class Forward {
  public:
-  Forward(const GruLayer &layer, const rnn::RnnParams &params, const KernelArguments &arguments)
-      : layer_(layer), lengths_(lengthsOf(layer, params, layer.variable ? arguments.inputs[5] : nullptr)),
+  Forward(const GruLayer &layer, const KernelArguments &arguments)
+      : layer_(layer), lengths_(lengthsOf(layer, layer.variable ? arguments.inputs[5] : nullptr)),
         x_(read(layer, arguments.inputs[0], layer.steps * layer.step())),
         hidden_(read(layer, arguments.inputs[1], layer.state())),
         weights_(layer, arguments.inputs[2], arguments.inputs[3]),
@@ -131,8 +132,8 @@ class Forward {
 // The gradients of the gates' arguments, of the input and of the initial state.
 class Backward {
  public:
-  Backward(const GruLayer &layer, const rnn::RnnParams &params, const KernelArguments &arguments)
-      : layer_(layer), lengths_(lengthsOf(layer, params, layer.variable ? arguments.inputs[5] : nullptr)),
+  Backward(const GruLayer &layer, const KernelArguments &arguments)
+      : layer_(layer), lengths_(lengthsOf(layer, layer.variable ? arguments.inputs[5] : nullptr)),
         kept_(read(layer, arguments.inputs[0], layer.steps * KEPT * layer.state())),
         first_(read(layer, arguments.inputs[1], layer.state())),
         weights_(layer, arguments.inputs[2], arguments.inputs[3]),
@@ -273,9 +274,9 @@ Tensor gruFwd(poplar::Graph &graph, const GruParams &params, const Tensor &state
   }
   poputil::detail::addKernelIfAny(
       graph, fwdProg, name, inputs, outputs,
-      [layer, rnn = params.rnn, keeps = intermediates != nullptr](const KernelArguments &arguments) {
-        Forward(layer, rnn, arguments).run(arguments, keeps);
-      },
+      Kernel::of([](const KernelArguments &arguments, const auto &layer, const auto &keeps) {
+        Forward(layer, arguments).run(arguments, keeps);
+      }, layer, intermediates != nullptr),
       costOf(graph, layer, "GruForward"));
   return out;
 }
@@ -304,7 +305,9 @@ Tensor gruBwd(poplar::Graph &graph, const GruParams &params, Sequence &prog, con
   const auto gates = create(graph, layer, {layer.steps, layer.units, layer.batch, layer.outputs}, name);
   poputil::detail::addKernelIfAny(
       graph, prog, name, inputs, {state, x, gates},
-      [layer, rnn = params.rnn](const KernelArguments &arguments) { Backward(layer, rnn, arguments).run(arguments); },
+      Kernel::of([](const KernelArguments &arguments, const auto &layer) {
+        Backward(layer, arguments).run(arguments);
+      }, layer),
       costOf(graph, layer, "GruBackward"));
   if (inputGrad != nullptr) *inputGrad = x;
   if (bwdIntermediates != nullptr) *bwdIntermediates = gates;
@@ -333,7 +336,7 @@ GruWeights gruWU(poplar::Graph &graph, const GruParams &params, Sequence &prog, 
   poputil::detail::addKernelIfAny(
       graph, prog, name, {bwdIntermediates, fwdIntermediates, fwdOutputInit, input},
       {gradients.inputWeights, gradients.outputWeights, gradients.biases},
-      [layer](const KernelArguments &arguments) { runWeightUpdate(layer, arguments); },
+      Kernel::of([](const KernelArguments &arguments, const auto &layer) { runWeightUpdate(layer, arguments); }, layer),
       costOf(graph, layer, "GruWeightUpdate"));
   return gradients;
 }

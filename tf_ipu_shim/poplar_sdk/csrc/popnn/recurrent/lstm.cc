@@ -41,9 +41,9 @@ void checkWeights(const std::string &function, const Layer &layer, const LstmWei
 // The forward pass of a layer; `input_used` is false if the input has no part in the gates.
 class Forward {
  public:
-  Forward(const Layer &layer, const rnn::RnnParams &params, bool input_used, const KernelArguments &arguments)
+  Forward(const Layer &layer, bool input_used, const KernelArguments &arguments)
       : layer_(layer), input_used_(input_used),
-        lengths_(lengthsOf(layer, params, layer.variable ? arguments.inputs[6] : nullptr)),
+        lengths_(lengthsOf(layer, layer.variable ? arguments.inputs[6] : nullptr)),
         x_(read(layer, arguments.inputs[0], layer.steps * layer.step())),
         hidden_(read(layer, arguments.inputs[1], layer.state())),
         cell_(read(layer, arguments.inputs[2], layer.state())),
@@ -105,8 +105,8 @@ class Forward {
 // The backward pass: the gradients of the gates' arguments, of the input and of the initial state.
 class Backward {
  public:
-  Backward(const Layer &layer, const rnn::RnnParams &params, bool input_used, const KernelArguments &arguments)
-      : layer_(layer), input_used_(input_used), lengths_(lengthsOf(layer, params, layer.variable ? arguments.inputs[7] : nullptr)),
+  Backward(const Layer &layer, bool input_used, const KernelArguments &arguments)
+      : layer_(layer), input_used_(input_used), lengths_(lengthsOf(layer, layer.variable ? arguments.inputs[7] : nullptr)),
         kept_(read(layer, arguments.inputs[0], layer.steps * KEPT * layer.state())),
         first_cell_(read(layer, arguments.inputs[1], layer.state())),
         input_weights_(read(layer, arguments.inputs[2], layer.units * layer.inputWeights())),
@@ -232,9 +232,9 @@ LstmState addBackwardPass(const std::string &function, poplar::Graph &graph, con
   const auto gradients = create(graph, layer, {layer.steps, layer.units, layer.batch, layer.outputs}, name);
   poputil::detail::addKernelIfAny(
       graph, prog, name, inputs, {result.output, result.cellState, x, gradients},
-      [layer, rnn = params.rnn, used = params.doInputWeightCalc](const KernelArguments &arguments) {
-        Backward(layer, rnn, used, arguments).run(arguments);
-      },
+      Kernel::of([](const KernelArguments &arguments, const auto &layer, const auto &used) {
+        Backward(layer, used, arguments).run(arguments);
+      }, layer, params.doInputWeightCalc),
       costOf(graph, layer, "LstmBackward"));
   if (inputGrad != nullptr) *inputGrad = x;
   if (gates != nullptr) *gates = gradients;
@@ -294,10 +294,9 @@ std::pair<Tensor, Tensor> lstmFwd(poplar::Graph &graph, const LstmParams &params
   }
   poputil::detail::addKernelIfAny(
       graph, fwdProg, name, inputs, outputs,
-      [layer, rnn = params.rnn, used = params.doInputWeightCalc,
-       keeps = intermediates != nullptr](const KernelArguments &arguments) {
-        Forward(layer, rnn, used, arguments).run(arguments, keeps);
-      },
+      Kernel::of([](const KernelArguments &arguments, const auto &layer, const auto &used, const auto &keeps) {
+        Forward(layer, used, arguments).run(arguments, keeps);
+      }, layer, params.doInputWeightCalc, intermediates != nullptr),
       costOf(graph, layer, "LstmForward"));
   return {out, cell};
 }
@@ -335,9 +334,9 @@ LstmWeights lstmWU(poplar::Graph &graph, const LstmParams &params, Sequence &pro
   poputil::detail::addKernelIfAny(
       graph, prog, name, {bwdIntermediates, fwdIntermediates, fwdStateInit.output, input},
       {gradients.inputWeights, gradients.outputWeights, gradients.biases},
-      [layer, used = params.doInputWeightCalc](const KernelArguments &arguments) {
+      Kernel::of([](const KernelArguments &arguments, const auto &layer, const auto &used) {
         runWeightUpdate(layer, used, arguments);
-      },
+      }, layer, params.doInputWeightCalc),
       costOf(graph, layer, "LstmWeightUpdate"));
   return gradients;
 }

@@ -98,12 +98,12 @@ std::vector<Tensor> lengthTensors(const std::string &function, const Layer &laye
   return {lengths.flatten()};
 }
 
-std::vector<std::size_t> lengthsOf(const Layer &layer, const rnn::RnnParams &params, const void *lengths) {
+std::vector<std::size_t> lengthsOf(const Layer &layer, const void *lengths) {
   std::vector<std::size_t> found(layer.batch, layer.steps);
   if (!layer.variable) return found;
   const auto *given = static_cast<const std::uint32_t *>(lengths);
-  const bool one = params.varTimeSteps.numElements() == 1;
-  for (std::size_t i = 0; i != layer.batch; ++i) found[i] = std::min<std::size_t>(given[one ? 0 : i], layer.steps);
+  for (std::size_t i = 0; i != layer.batch; ++i)
+    found[i] = std::min<std::size_t>(given[layer.batch_variable ? i : 0], layer.steps);
   return found;
 }
 

@@ -32,6 +32,9 @@ struct Layer {
   Shape weightsShape(std::size_t rows) const { return {units, rows, outputs}; }
 };
 
+POPLAR_FIELDS(Layer, part.steps, part.batch, part.inputs, part.outputs, part.units, part.place, part.type,
+              part.activation, part.recurrent_activation, part.full, part.variable, part.batch_variable, part.preserve)
+
 // Throws poplibs_error for sizes or activations that no layer has. `order` has the number of each unit by its place.
 Layer describe(const std::string &function, const rnn::RnnParams &params, const std::vector<unsigned> &order,
                NonLinearityType activation, NonLinearityType recurrentActivation, bool full);
@@ -40,7 +43,7 @@ void checkShape(const std::string &function, const char *what, const Tensor &ten
                 const Layer &layer);
 
 // The number of steps of each sequence: those of the layer, or of a tensor of integers.
-std::vector<std::size_t> lengthsOf(const Layer &layer, const rnn::RnnParams &params, const void *lengths);
+std::vector<std::size_t> lengthsOf(const Layer &layer, const void *lengths);
 // The tensor of lengths, flat and checked; none without variable steps.
 std::vector<Tensor> lengthTensors(const std::string &function, const Layer &layer, const rnn::RnnParams &params);
 

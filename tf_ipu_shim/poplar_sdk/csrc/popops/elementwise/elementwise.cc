@@ -97,6 +97,8 @@ struct ElementWiseKernel {
   }
 };
 
+POPLAR_FIELDS(ElementWiseKernel, part.programs, part.layouts, part.shape)
+
 std::vector<detail::ExpressionProgram> compileAll(const std::vector<std::reference_wrapper<const expr::Expr>> &exprs,
                                                   const std::vector<Tensor> &ts) {
   std::vector<poplar::Type> types;
@@ -143,22 +145,23 @@ void addMap(poplar::Graph &graph, std::vector<detail::ExpressionProgram> program
     fail("popops::map", "there are " + std::to_string(programs.size()) + " expressions and " +
                           std::to_string(outs.size()) + " outputs", "Pass one output for each expression");
   for (std::size_t i = 0; i != outs.size(); ++i) checkOutput(outs[i], programs[i].resultType(), shape);
-  auto kernel = std::make_shared<ElementWiseKernel>();
-  kernel->programs = std::move(programs);
-  kernel->shape = shape;
-  for (const auto &tensor : ts) kernel->layouts.push_back(layoutIn(shape, tensor.shape()));
-  joinDimensions(kernel->shape, kernel->layouts);
+  ElementWiseKernel kernel;
+  kernel.programs = std::move(programs);
+  kernel.shape = shape;
+  for (const auto &tensor : ts) kernel.layouts.push_back(layoutIn(shape, tensor.shape()));
+  joinDimensions(kernel.shape, kernel.layouts);
   const auto elements = poputil::detail::product(shape);
   if (elements == 0) return;
   const auto grain = BLOCKS_PER_PART * detail::ExpressionProgram::BLOCK;
   poplar::detail::KernelCost cost;
   cost.elementwise = true;
   poplar::detail::addKernel(graph, prog, {debugContext, name}, ts, outs,
-                            [kernel, elements, grain](const poplar::detail::KernelArguments &arguments) {
+                            Kernel::of([](const poplar::detail::KernelArguments &arguments, const auto &kernel,
+                                          const auto &elements, const auto &grain) {
                               poplar::detail::parallelFor(elements, grain, [&](std::size_t begin, std::size_t end) {
-                                kernel->compute(arguments, begin, end);
+                                kernel.compute(arguments, begin, end);
                               });
-                            },
+                            }, std::move(kernel), elements, grain),
                             cost);
 }
 

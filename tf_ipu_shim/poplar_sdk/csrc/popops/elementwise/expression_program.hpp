@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <poplar/Type.hpp>
+#include <poplar/detail/archive.hpp>
 #include <popops/Expr.hpp>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ class ExpressionProgram {
  public:
   static constexpr std::size_t BLOCK = 1024;
 
+  ExpressionProgram() = default;
   // Throws poplibs_error for operands whose types do not fit.
   ExpressionProgram(const expr::Expr &expression, const std::vector<poplar::Type> &inputs);
 
@@ -70,8 +72,20 @@ class ExpressionProgram {
                           std::size_t begin, std::size_t count) const;
 
   std::vector<Register> registers_;
-  std::size_t result_;
+  std::size_t result_ = 0;
+
+  template <class Archive>
+  friend void transferFields(Archive &archive, Register &part) {
+    poplar::detail::transfer(archive, part.type, part.source, part.input, part.floating, part.integer, part.function,
+                             part.operands, part.operand_count);
+  }
+  template <class Archive>
+  friend void transferFields(Archive &archive, ExpressionProgram &part) {
+    poplar::detail::transfer(archive, part.registers_, part.result_);
+  }
 };
+
+POPLAR_FIELDS(InputLayout, part.contiguous, part.strides)
 
 }  // namespace popops::detail
 

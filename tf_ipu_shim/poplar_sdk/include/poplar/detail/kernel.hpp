@@ -6,10 +6,14 @@
 #include <poplar/Graph.hpp>
 #include <poplar/Program.hpp>
 #include <poplar/Tensor.hpp>
+#include <poplar/detail/archive.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,7 +24,58 @@ struct KernelArguments {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
 };
-using Kernel = std::function<void(const KernelArguments&)>;
+
+// A function, and the values that it uses. Both can be written to a file, so the function itself captures nothing.
+class Kernel {
+ public:
+  template <class Function, class... Values>
+  static Kernel of(Function function, Values... values) {
+    Kernel kernel;
+    auto call = std::make_shared<Bound<Values...>>();
+    call->function = function;
+    call->values = std::tuple<Values...>(std::move(values)...);
+    kernel.call_ = std::move(call);
+    return kernel;
+  }
+  void operator()(const KernelArguments& arguments) const { call_->run(arguments); }
+
+  void write(Writer& writer) const { call_->write(writer); }
+  static Kernel read(Reader& reader) {
+    Kernel kernel;
+    CallReader read_call = nullptr;
+    transfer(reader, read_call);
+    kernel.call_ = read_call(reader);
+    return kernel;
+  }
+
+ private:
+  struct Call {
+    virtual ~Call() = default;
+    virtual void run(const KernelArguments& arguments) const = 0;
+    virtual void write(Writer& writer) const = 0;
+  };
+  using CallReader = std::shared_ptr<const Call> (*)(Reader& reader);
+  template <class... Values>
+  struct Bound : Call {
+    void (*function)(const KernelArguments&, const Values&...) = nullptr;
+    std::tuple<Values...> values;
+    void run(const KernelArguments& arguments) const override {
+      std::apply([&](const Values&... each) { function(arguments, each...); }, values);
+    }
+    void write(Writer& writer) const override {
+      detail::write(writer, static_cast<CallReader>(&Bound::read));
+      detail::write(writer, function);
+      detail::write(writer, values);
+    }
+    static std::shared_ptr<const Call> read(Reader& reader) {
+      auto call = std::make_shared<Bound>();
+      transfer(reader, call->function, call->values);
+      return call;
+    }
+  };
+
+  std::shared_ptr<const Call> call_;
+};
 
 struct KernelCost {
   // Cycles by tile; empty: an estimate from the elements on each tile of the outputs.

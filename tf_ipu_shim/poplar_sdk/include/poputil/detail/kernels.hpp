@@ -12,7 +12,8 @@
 
 namespace poputil::detail {
 
-using KernelArguments = poplar::detail::KernelArguments;
+using poplar::detail::Kernel;
+using poplar::detail::KernelArguments;
 
 // A new tensor, mapped linearly.
 inline poplar::Tensor createLinear(poplar::Graph &graph, const poplar::Type &type,
