@@ -126,9 +126,10 @@ is modelled.
 
 CALIBRATION = """## Whole programs
 
-`python -m benchmarks.calibration --write` runs the rows that are of an older model, and resumes a run. The data is in
-`validation/model/`; all rows are of one model. A ratio above 1 means that the model promises too much, for memory that
-it counts too much. A bar is the factor that holds for nine of ten rows.
+`python -m benchmarks.calibration` prints these tables. With `--write` it first runs the rows that are of an older
+model, and resumes a run. The data is in `validation/model/`; all rows are of one model. A ratio above 1 means that the
+model promises too much, for memory that it counts too much. A bar is the factor that holds for nine of ten rows of a
+regime.
 
 Each row has a role. A number of the model is fitted to a row of role `fit`: such a row judges nothing, and its bar
 stands apart. Mechanisms were chosen with a row of role `seen` in sight. A row of role `test` was found afterwards. To
@@ -180,15 +181,16 @@ def accuracy() -> str:
 def _calibration() -> str:
     """Returns the calibration's part of the page: bars by regime, SDK and system, verdicts, and each row."""
     figures, published = calibration.modelled(), calibration.published()
+    bars = report.fitted_bars(figures)
     text = CALIBRATION
     for name, key in report.KEYS.items():
         text += table([name, *report.BAR_HEAD], report.bar_lines(published, figures, key)) + "\n"
-    lines = [[*report.line_of(row, figures[row.case, row.figure]), row.role, row.reason] for row in published]
+    lines = [[*report.line_of(row, figures[row.case, row.figure], bars), row.role, row.reason] for row in published]
     numbers = [line for row, line in zip(published, lines) if not row.is_verdict]
     verdicts = [line for row, line in zip(published, lines) if row.is_verdict]
     header = ["program", "figure", "published", "modelled"]
     text += (
-        table([*header, "ratio", "printed bar", "role", "reason of rows outside their bar"], numbers)
+        table([*header, "ratio", "bar", "printed bar", "role", "reason of rows outside their bar"], numbers)
         + "\n## Verdicts\n\n"
     )
     return text + table(["program", "published", "modelled", "agrees"], ([line[0], *line[2:5]] for line in verdicts))

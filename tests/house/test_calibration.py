@@ -97,10 +97,12 @@ def test_no_published_verdict_is_contradicted():
 
 
 def test_rows_outside_their_bar_have_a_reason():
+    """And no others: a reason is one of the present model."""
     figures = rows.modelled()
+    bars = report.fitted_bars(figures)
     for row in rows.published():
         if not row.is_verdict:
-            assert report.is_inside(row, figures[row.case, row.figure]) or row.reason, row.case
+            assert report.needs_reason(row, figures[row.case, row.figure], bars) == bool(row.reason), row.case
 
 
 def test_a_verdict_that_is_close_contradicts_nothing():
@@ -111,7 +113,7 @@ def test_a_verdict_that_is_close_contradicts_nothing():
 def test_the_report_has_ratio_and_bars():
     (row, *_) = [row for row in rows.published() if row.regime == "launch"]
     text = report.to_text([row], {(row.case, row.figure): str(2 * float(row.published))})
-    assert text.splitlines()[1].split()[-3:] == ["2.00", "x", str(BARS["launch"])]
+    assert text.splitlines()[1].split()[-5:] == ["2.00", "x", "2.00", "x", str(BARS["launch"])]
     header, line = text.split("\n\n")[1].splitlines()
     assert header.split()[:2] == ["regime", "rows"]
     assert line.split() == ["launch", "0", "1", "x", "2.00", "0", "of", "1"]
