@@ -1,1 +1,1 @@
-"""The simulated multi-IPU system: chips, links, device ids, attach locks, flags. Never imports TensorFlow."""
+"""Simulates the multi-IPU system: chips, links, locks, options, memory and pipelines. Never imports TensorFlow."""

@@ -1,4 +1,4 @@
-"""Hardware figures of the four IPU generations."""
+"""Lists the hardware figures of the four IPU chips: tiles, memory, clock, arithmetic, exchange and host rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integer types for the three ways to number IPUs: shards, chips and devices.
+"""Defines integer types for the three ways to number IPUs: shards, chips and devices.
 
 A program is written in shards. Each of its replicas runs its shards on chips of one device: `Replica.chip` maps a
 shard to its chip. A chip's place in the simulated system is known only once its device is attached

@@ -1,4 +1,4 @@
-"""The cost of starting a program from the host, and of the host link."""
+"""Defines the cost of starting a program from the host, when it dominates a run, and the steps that amortise it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The servers that can be simulated, by name."""
+"""Lists the servers that can be simulated, and reads from `TF_IPU_SHIM_SYSTEM` which one is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports bugs of the memory model itself, so that they are not taken for a coarse figure."""
+"""Warns of a bug in the memory model itself, with the versions, program, graph and error to report."""
 
 from __future__ import annotations
 

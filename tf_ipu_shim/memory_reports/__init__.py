@@ -1,4 +1,4 @@
-"""Memory reports of a script's programs: Python objects, text, JSON, charts."""
+"""Builds memory reports of a script's programs, as Python objects, text, JSON and charts."""
 
 from __future__ import annotations
 

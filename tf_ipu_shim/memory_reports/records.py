@@ -1,4 +1,4 @@
-"""The records of a memory report: modelled and measured figures of IPUs, devices and the process."""
+"""Defines the records of a memory report: modelled and measured figures of IPUs, devices and the process."""
 
 from __future__ import annotations
 

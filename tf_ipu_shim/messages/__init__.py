@@ -1,1 +1,1 @@
-"""Protobuf messages between Python and C++: configuration, trace events, programs."""
+"""Creates the protobuf messages of Graphcore's `*_pb2` modules, and those between Python and the C++ plugin."""

@@ -1,6 +1,6 @@
-"""Messages of Graphcore's `backend_config_pb2`: annotations that scopes put on ops.
+"""Serves the names of the attributes that `ipu.scopes` sets on ops, as in Graphcore's `backend_config_pb2`.
 
-Contains the names of the attributes that `ipu.scopes` sets. The rest of that file belongs to the compiler.
+The rest of that file belongs to the compiler.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The content of an executable-cache file: `runtime.executable_cache` and `docs/how_to/run/executable_cache.md`."""
+"""Defines the message in each executable-cache file; see `docs/how_to/run/executable_cache.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of Graphcore's `threestate_pb2`: an undefined, on or off choice."""
+"""Serves the enum of Graphcore's `threestate_pb2`: undefined, on or off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import hooks for Graphcore's module names: the part that runs at every Python start.
+"""Installs the import hooks for Graphcore's module names, at every start of Python.
 
 `install()` puts two finders on `sys.meta_path`. The first handles this package's modules and their aliases before
 Python looks for files. The last is only asked for modules that no other finder has found. Both only compare strings

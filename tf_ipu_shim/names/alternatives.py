@@ -1,4 +1,4 @@
-"""Reasons why a Graphcore name is not supported, and its alternative, for error messages.
+"""Looks up why a Graphcore name is not supported, and its alternative, for error messages.
 
 `alternatives.csv` has them by the beginning of the name: the longest counts. `tests/names/test_alternatives.py` checks
 them.

@@ -1,7 +1,6 @@
-"""`ipu_tensorflow_addons.util._dependency_versions`: the versions that an addons checkout expects.
+"""Serves `ipu_tensorflow_addons.util._dependency_versions`: the versions of the installed TensorFlow and Keras.
 
-Graphcore's build writes that file; a checkout of the addons' sources does not have it. These are the versions of the
-installed TensorFlow and Keras.
+Graphcore's build writes that file; a checkout of the addons' sources does not have it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names the arguments of a call, and the nearest one to a keyword that it does not have."""
+"""Lists the arguments of a call, and suggests the nearest one for a keyword that it does not have."""
 
 from __future__ import annotations
 

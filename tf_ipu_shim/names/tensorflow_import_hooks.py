@@ -1,4 +1,4 @@
-"""Runs hooks just before and after an IPU script imports TensorFlow.
+"""Selects Keras 2 before a script imports TensorFlow, and restores moved names after an IPU script did.
 
 Most scripts import TensorFlow first, parts of it then, and `ipu` after those: `tensorflow.python.framework.ops`
 precedes it alphabetically. For them the names that `ipu` would restore exist from the first line on, as under the

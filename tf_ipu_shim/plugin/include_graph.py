@@ -1,4 +1,4 @@
-"""Finds the headers that C++ sources include, without a compiler: all that a compiler could read, in any `#if`."""
+"""Finds the headers that C++ sources can include, in any branch of `#if`, without running a compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python interface of the C++ plugin: op wrappers, devices, counters, the lowering callback."""
+"""Wraps the C++ plugin for Python: its ops, devices, counters and the lowering callback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divides the plugin's sources into translation units that are compiled side by side, one a core."""
+"""Divides the plugin's sources into translation units to compile in parallel, by the machine's cores and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes compile and execution reports for trace events, as JSON with the keys of Poplar's older reports."""
+"""Builds the compile and execution reports of trace events, with the keys of Poplar's older JSON reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of a program's profile: each class is a table of the file, each field a column."""
+"""Defines the records of a program's profile: each class is a table of the file, each field a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a program's profile from its file."""
+"""Reads a program's profile from its file, and the times of the runs recorded next to it."""
 
 from __future__ import annotations
 

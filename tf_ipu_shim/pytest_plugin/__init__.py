@@ -1,4 +1,4 @@
-"""The pytest plugin: its fixtures and markers provide each test with its own simulated IPUs.
+"""Adds fixtures, markers and options to pytest for tests on simulated IPUs and of their memory.
 
 - `ipu_clean`: fixture; nothing is configured before and after the test
 - `ipus`: fixture; a function that configures IPUs

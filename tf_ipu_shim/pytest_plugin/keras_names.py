@@ -1,4 +1,4 @@
-"""The counters behind Keras' automatic names, such as `dense_2`, which count all layers of a process."""
+"""Reads the counters behind Keras' automatic names, such as `dense_2`, which count all layers of a process."""
 
 from __future__ import annotations
 

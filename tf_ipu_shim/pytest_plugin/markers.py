@@ -1,4 +1,4 @@
-"""The markers of tests for IPUs: their values, and suggestions for misspelt ones."""
+"""Defines the markers `ipu_system`, `ipu_chip` and `ipu_sdk`, and suggests them for misspelt ones."""
 
 from __future__ import annotations
 

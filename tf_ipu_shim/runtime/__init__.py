@@ -1,1 +1,1 @@
-"""The state of this process: configured devices, attached IPUs, seeds, memory plans, trace events, jobs."""
+"""Holds the state of this process (devices, seeds, plans, jobs), and handles its errors, forks and interrupts."""

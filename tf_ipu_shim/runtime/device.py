@@ -1,4 +1,4 @@
-"""A TensorFlow IPU device of this process and the IPUs it is attached to."""
+"""Represents a TensorFlow IPU device of this process: attaches to its IPUs and releases them."""
 
 from __future__ import annotations
 

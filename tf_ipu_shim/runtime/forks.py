@@ -1,4 +1,4 @@
-"""Refuses sessions in a forked process, which lacks TensorFlow's threads.
+"""Refuses sessions in a forked process that need the parent's threads, and lets the fork exit without these.
 
 All sessions of a process share one pool of threads, created with the first of them. A session has a separate pool if
 its `ConfigProto` says so, and none if it runs on the calling thread. The plugin refuses eager ops

@@ -1,4 +1,4 @@
-"""Answers requests of the plugin's ops: devices, configurations, seeds, flags."""
+"""Answers requests of the plugin's ops: devices, configurations, seeds, synthetic data, applications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Creates the default IPU device when a session's graph names it and nothing is configured.
+"""Creates one more IPU device if a session's graph names the next after those configured.
 
 Graphcore's TensorFlow has a second device if one is configured, and a session whose graph names it uses it. Here a
 session has the devices that exist when it is made, so its graph is inspected before. A number beyond the next one is a

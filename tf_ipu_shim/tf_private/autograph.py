@@ -1,4 +1,4 @@
-"""TensorFlow internals of AutoGraph: which functions it converts."""
+"""Imports TensorFlow internals of AutoGraph: its converter, and the functions that it generated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow internals of control flow: `cond`, `while` and `switch_case` as ops and as functions."""
+"""Imports TensorFlow internals of control flow: `cond`, `while` and `switch_case` as ops and as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow internals of `tf.data`: datasets, iterators and the structure of elements."""
+"""Imports TensorFlow internals of `tf.data`: datasets, iterators and the structure of elements."""
 
 from __future__ import annotations
 

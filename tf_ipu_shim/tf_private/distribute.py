@@ -1,4 +1,4 @@
-"""TensorFlow internals of `tf.distribute`: strategies, distributed variables and datasets."""
+"""Imports TensorFlow internals of `tf.distribute`: strategies, distributed variables and datasets."""
 
 from __future__ import annotations
 

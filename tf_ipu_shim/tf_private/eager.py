@@ -1,4 +1,4 @@
-"""TensorFlow internals of eager execution: the context, gradient tapes and op execution."""
+"""Imports TensorFlow internals of eager execution: the context, gradient tapes and op execution."""
 
 from __future__ import annotations
 

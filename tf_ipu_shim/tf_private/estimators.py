@@ -1,4 +1,4 @@
-"""Modules of the Estimator package, which TensorFlow contains up to 2.15."""
+"""Imports modules of the Estimator package, which TensorFlow has up to 2.15."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow internals of `tf.function`: FuncGraphs, concrete functions and their calls."""
+"""Imports TensorFlow internals of `tf.function`: FuncGraphs, concrete functions and their calls."""
 
 from __future__ import annotations
 

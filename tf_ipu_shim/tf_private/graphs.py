@@ -1,4 +1,4 @@
-"""TensorFlow internals of graphs: operations, devices and the function library."""
+"""Imports TensorFlow internals of graphs: operations, devices and the function library."""
 
 from __future__ import annotations
 

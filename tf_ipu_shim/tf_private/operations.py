@@ -1,4 +1,4 @@
-"""TensorFlow modules of ops that `tf` and `tf.raw_ops` lack or define with other arguments."""
+"""Imports TensorFlow modules of ops that `tf` and `tf.raw_ops` lack or define with other arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protobuf messages of TensorFlow's profiler, which `import tensorflow` does not load."""
+"""Imports protobuf messages of TensorFlow's profiler, which `import tensorflow` does not load."""
 
 from __future__ import annotations
 

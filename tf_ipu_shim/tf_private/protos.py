@@ -1,4 +1,4 @@
-"""Protobuf messages of TensorFlow and XLA that `tf.compat.v1` lacks or names differently."""
+"""Imports protobuf messages of TensorFlow and XLA that `tf.compat.v1` lacks or names differently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow's module `saved_model_cli`, which `import tensorflow` does not load."""
+"""Imports TensorFlow's module `saved_model_cli`, which `import tensorflow` does not load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow internals of SavedModels, checkpoints and trackable objects."""
+"""Imports TensorFlow internals of SavedModels, checkpoints and trackable objects."""
 
 from __future__ import annotations
 

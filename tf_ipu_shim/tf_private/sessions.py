@@ -1,4 +1,4 @@
-"""TensorFlow internals of sessions, and the C functions that run them."""
+"""Imports TensorFlow internals of sessions, and the C functions that run them."""
 
 from __future__ import annotations
 

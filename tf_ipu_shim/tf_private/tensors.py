@@ -1,4 +1,4 @@
-"""TensorFlow internals of tensors, type specs, shapes and dtypes."""
+"""Imports TensorFlow internals of tensors, type specs, shapes and dtypes."""
 
 from __future__ import annotations
 

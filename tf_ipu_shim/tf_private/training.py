@@ -1,4 +1,4 @@
-"""TensorFlow internals of TensorFlow 1 training: optimizers, session hooks and savers."""
+"""Imports TensorFlow internals of TensorFlow 1 training: optimizers, session hooks and savers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow internals of logging, files, tests and profiling, and its build information."""
+"""Imports TensorFlow internals of logging, files, tests and profiling, and its build information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow internals of resource variables and variable scopes."""
+"""Imports TensorFlow internals of resource variables and variable scopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifies the effect of each option of Graphcore's software on simulated IPUs.
+"""Defines the effects that an option of Graphcore's software can have on simulated IPUs.
 
 Every option without effect is reported: it is recorded, with the reason, for the memory report and the log.
 """

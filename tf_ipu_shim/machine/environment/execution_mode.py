@@ -1,4 +1,7 @@
-"""Reads the execution mode (`kernels`, `xla` or automatic) of the environment. See `docs/explanation/execution.md`."""
+"""Reads the execution mode (`kernels`, `xla` or automatic) and checks of indices from the environment.
+
+See `docs/explanation/execution.md`.
+"""
 
 from __future__ import annotations
 

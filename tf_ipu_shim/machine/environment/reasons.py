@@ -1,4 +1,4 @@
-"""Reasons, shared by several options, why an option has no effect; tables name them in braces."""
+"""Fills in the reasons why options have no effect where a table of options names one in braces."""
 
 from __future__ import annotations
 

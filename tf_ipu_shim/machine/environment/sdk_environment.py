@@ -1,4 +1,4 @@
-"""Environment variables of Poplar's libraries and tools that are accepted and have no effect."""
+"""Lists the environment variables of Poplar's libraries and tools that are accepted and have no effect."""
 
 from __future__ import annotations
 

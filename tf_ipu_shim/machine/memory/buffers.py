@@ -1,4 +1,4 @@
-"""Assigns values to buffers while steps run in some order, for liveness and scheduling."""
+"""Tracks the buffers that hold a block's values as its steps run, for liveness and scheduling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes the bytes that an action would save on the fullest IPU."""
+"""Computes the bytes that a recommended change saves, and ranks changes: those that make the program fit first."""
 
 from __future__ import annotations
 

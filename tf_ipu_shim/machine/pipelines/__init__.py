@@ -1,1 +1,1 @@
-"""Pipeline schedules: which stage processes which mini-batch when, and what it keeps."""
+"""Models pipelines: partitions layers into stages, schedules mini-batches, computes each stage's memory."""

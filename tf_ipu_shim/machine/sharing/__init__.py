@@ -1,1 +1,1 @@
-"""Exclusive use of simulated IPUs by threads and processes, with lock files."""
+"""Locks simulated IPUs for the exclusive use of a thread or process, with lock files."""

@@ -1,1 +1,1 @@
-"""Advice for programs that do not fit: options, gradient accumulation and other partitions, each planned."""
+"""Advises on programs that do not fit: plans other options, gradient accumulation and partitions."""

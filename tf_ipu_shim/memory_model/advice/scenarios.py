@@ -1,4 +1,4 @@
-"""Represents what-if scenarios of a program and combines two of them."""
+"""Represents a program under what-if changes, and finds two changes with which it fits."""
 
 from __future__ import annotations
 

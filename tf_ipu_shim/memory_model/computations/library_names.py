@@ -1,4 +1,4 @@
-"""Names computations as PopLibs' own layers do, for ops that represent such a layer."""
+"""Names the compute sets of ops that are part of a PopLibs layer, such as an LSTM, as PopLibs does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds identical calls of outlined functions, which the IPU's compiler makes one function.
+"""Identifies the HLO instructions of calls of outlined functions: identical calls become one function.
 
 The ops of a call are in the program as the script's own are: a mark on each says which call it belongs to.
 """

@@ -1,4 +1,4 @@
-"""Reads the options by which PopLibs plans each matmul and convolution, global and per op."""
+"""Reads and checks PopLibs' options of matmuls, convolutions and other ops, and size limits of merged transfers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles a function to HLO without running it, like `experimental_get_compiler_ir`.
+"""Converts a function to unoptimised HLO without running it, like `experimental_get_compiler_ir`.
 
 It needs an eager context, with the function in it. This module keeps a separate context, so that a graph-mode script's
 global context stays unchanged. The plugin asks (`csrc/launches/compiler_ir`), without Python's lock. It passes

@@ -1,4 +1,4 @@
-"""Copies functions for analysis only, with some ops replaced."""
+"""Copies a function without its ops, and renames tensors in a function, for analyses that replace ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of HLO opcodes by memory behaviour, and byte sizes of shapes."""
+"""Groups HLO opcodes by their effect on memory, and computes the bytes of XLA shapes."""
 
 from __future__ import annotations
 

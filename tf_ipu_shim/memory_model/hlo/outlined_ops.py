@@ -1,4 +1,4 @@
-"""Outlines identical ops that TensorFlow converts slowly into called functions, converted only once.
+"""Moves identical ops that TensorFlow is slow to convert to HLO into functions, so that each is converted once.
 
 TensorFlow builds the ops of `SLOW` with its own compiler (MLIR), at several milliseconds each. It keeps the result of a
 function for arguments of the same shapes. A large model has some hundred of them and a dozen of different ones. In the

@@ -1,4 +1,4 @@
-"""Substitutes surrogate ops with equal memory that XLA converts much faster.
+"""Replaces ops that are slow to convert to HLO by faster ones of the same shapes and memory, for analysis.
 
 TensorFlow builds the HLO of some common ops with its own compiler (MLIR), which is much slower than for all others. A
 function that is only analysed gets other ops of the same shape and memory, such as an element-wise op for an

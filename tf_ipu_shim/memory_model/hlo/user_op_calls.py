@@ -1,4 +1,4 @@
-"""Finds users' Poplar ops in HLO: custom calls that the libraries have built when the program was compiled."""
+"""Finds users' Poplar ops (custom calls) in HLO, and describes their compute sets and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Propagates the mini-batch axis backwards, from results of HLO instructions to operands.
+"""Propagates the mini-batch axis from results of HLO instructions to operands, and through whole blocks.
 
 A gradient begins with one number that is broadcast over the mini-batch, and so is a bias: their inputs do not have that
 axis. The other operands have it, element by element, so they have it too.

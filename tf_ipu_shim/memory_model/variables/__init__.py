@@ -1,1 +1,1 @@
-"""Chooses the storage of variables and stashes: tiles, Streaming Memory, whole or sharded over replicas."""
+"""Models where variables, stashes and feeds are stored: tiles, I/O tiles or Streaming Memory, whole or sharded."""

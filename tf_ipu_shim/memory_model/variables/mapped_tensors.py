@@ -1,4 +1,4 @@
-"""Records the tensors that a program creates while it runs, for the tensor map of trace events."""
+"""Lists the tensors that a program creates when it runs, for the tensor map of trace events."""
 
 from __future__ import annotations
 

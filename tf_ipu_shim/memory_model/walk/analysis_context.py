@@ -1,4 +1,4 @@
-"""Inputs and results shared by all steps of the memory analysis."""
+"""Holds the inputs and results that all steps of the memory analysis share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a memory analysis: the figures to estimate, and the what-if changes."""
+"""Holds the options of a memory analysis: the figures to estimate, and the what-if changes."""
 
 from __future__ import annotations
 

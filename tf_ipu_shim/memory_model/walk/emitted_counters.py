@@ -1,4 +1,4 @@
-"""Finds counters of loops over several IPUs: a repeat loop of IPUs does not store them."""
+"""Finds counters of loops over several IPUs that only the loop uses: an IPU's repeat loop does not store them."""
 
 from __future__ import annotations
 

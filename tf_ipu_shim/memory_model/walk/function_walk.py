@@ -1,4 +1,4 @@
-"""Analyses one emitted function: XLA programs, exchanges, loops, host ops."""
+"""Analyses one function of a lowered program: its XLA programs, exchanges, loops and host ops."""
 
 from __future__ import annotations
 

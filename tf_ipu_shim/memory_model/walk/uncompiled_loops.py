@@ -1,4 +1,4 @@
-"""Models loops and calls outside XLA programs, which pass TensorLists.
+"""Models the computation of loops and calls outside XLA programs, which pass TensorLists.
 
 Forward loops push values to such lists, and backward loops pop them. XLA has no separate HLO of such a loop, so its ops
 are analysed one by one, in new memory that is not counted.

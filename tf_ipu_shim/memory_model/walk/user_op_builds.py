@@ -1,4 +1,4 @@
-"""Builds the users' Poplar ops of a program when it is compiled, and keeps unhashable ones out of caches."""
+"""Builds the users' Poplar ops of a program when it is compiled, and finds those that must not be cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `compilation` part of a pva report: program structure and memory."""
+"""Implements `compilation` of a pva report: the program's structure and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three programs of a pva report's engine (load, main, save) and the switch between them."""
+"""Builds the programs around a run in a pva report: variables to the IPUs, variables back, and the switch."""
 
 from __future__ import annotations
 

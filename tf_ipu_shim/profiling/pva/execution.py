@@ -1,4 +1,4 @@
-"""The `execution` part of a pva report: runs of a program and their steps in modelled cycles."""
+"""Implements `execution` of a pva report: runs of a program and their steps in modelled cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory classes of a pva report: tiles, variables and their liveness."""
+"""Implements the memory classes of a pva report: tiles, variables and their liveness."""
 
 from __future__ import annotations
 

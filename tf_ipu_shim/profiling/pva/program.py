@@ -1,4 +1,4 @@
-"""The program tree of a pva report: compute sets, exchanges, syncs, host copies, sequences."""
+"""Implements the program tree of a pva report: compute sets, exchanges, syncs, host copies, sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The top-level object of an opened pva report."""
+"""Implements the top-level object that `pva.openReport` returns."""
 
 from __future__ import annotations
 

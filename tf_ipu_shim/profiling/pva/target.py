@@ -1,4 +1,4 @@
-"""The `target` part of a pva report: the IPU system that a program was compiled for."""
+"""Implements `target` of a pva report: the IPU system that a program was compiled for."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Jobs of several processes: detection, connections, collectives and each process's replicas."""
+"""Detects and connects the processes of a job, runs their collectives and divides replicas among them."""

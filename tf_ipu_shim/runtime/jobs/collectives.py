@@ -1,4 +1,4 @@
-"""Collective operations between the processes of a job.
+"""Runs collective operations between the processes of a job.
 
 Every process gathers all contributions and computes the result itself, in the order of ranks: all get the same, in
 every run. Each message names its operation, so that all processes learn of a mismatch.

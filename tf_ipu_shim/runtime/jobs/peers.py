@@ -1,4 +1,4 @@
-"""Exchanges arrays between the processes of a job over separate connections.
+"""Exchanges arrays between the processes of a job, with a connection to each other process.
 
 Each process sends its values to all others, in frames with a name and number. Calls with one name follow each other;
 calls with other names may be in any order. A thread for each process receives its messages, so that no sender waits for
