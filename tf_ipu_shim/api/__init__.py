@@ -1,1 +1,1 @@
-"""Graphcore's module names, as scripts import them. Implementations are in `frontend`."""
+"""Provides Graphcore's modules under the names that scripts import; most of their code is in `frontend`."""

@@ -1,4 +1,4 @@
-"""`popef`: readers of Poplar's compiled executables, which this package never writes."""
+"""`popef`: refuses Graphcore's reader of compiled Poplar executables, which this package never writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pva`: Graphcore's profile-reading library, over the profiles that programs write here.
+"""`pva`: reads the profiles that programs write here, with the interface of Graphcore's PopVision library.
 
 Its object model, as scripts use it; the figures are the cycle model's (`docs/explanation/machine_model.md`). Attributes
 that these profiles do not have raise an error. Files of Poplar's own profiler are not read.

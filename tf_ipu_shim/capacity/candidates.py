@@ -1,4 +1,4 @@
-"""Selects the IPU systems on which a script's programs are tried."""
+"""Selects the IPU systems for which `tf-ipu fit` estimates a script's programs."""
 
 from __future__ import annotations
 

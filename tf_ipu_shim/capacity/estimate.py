@@ -1,4 +1,4 @@
-"""Estimates a captured program's memory and cycles on another chip."""
+"""Estimates a captured program's memory and cycles on a given chip."""
 
 from __future__ import annotations
 

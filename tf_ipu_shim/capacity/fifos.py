@@ -1,4 +1,4 @@
-"""Computes the cycles that a stage's FIFOs need for their copies, from its layers."""
+"""Computes the cycles of a pipeline stage's FIFO copies from its layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remarks below a table of `tf-ipu fit`: limits of a program, and the contents of an almost full tile."""
+"""Writes the remarks below a table of `tf-ipu fit`: limits of a program, and the contents of an almost full tile."""
 
 from __future__ import annotations
 

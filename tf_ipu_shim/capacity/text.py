@@ -1,4 +1,4 @@
-"""Formats the answer of `tf-ipu fit` as tables."""
+"""Formats the answer of `tf-ipu fit` as tables, or as records for JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The porting report: how each IPU call of a script is handled. See `docs/how_to/port/porting_report.md`."""
+"""Reports how each IPU call of a script is handled: emulated, without effect or not supported (`tf-ipu check`).
+
+See `docs/how_to/port/porting_report.md`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collects a script's source files: the script and the local modules it imports."""
+"""Collects the files to check: a script with the local modules it imports, or a folder's Python files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `tf-ipu` command.
+"""Runs `tf-ipu`: parses the command line and calls the module of the subcommand.
 
 Each subcommand is a module with `add_arguments(parser)` and `run(arguments) -> exit status`, and with
 `normalize_arguments(words)` if argparse cannot parse the words unchanged. It is imported when the command runs, so that

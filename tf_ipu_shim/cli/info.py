@@ -1,4 +1,4 @@
-"""Implements `tf-ipu info` and `gc-info`: the simulated system and its users."""
+"""Implements `tf-ipu info` and `gc-info`: prints the simulated system and the processes that use its IPUs."""
 
 from __future__ import annotations
 

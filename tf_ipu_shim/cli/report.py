@@ -1,4 +1,4 @@
-"""Prints or writes the memory report of a run script when it ends."""
+"""Prints or writes a script's memory report when the script ends, and compares it with a baseline."""
 
 from __future__ import annotations
 

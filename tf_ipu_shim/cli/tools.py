@@ -1,4 +1,4 @@
-"""Graphcore's SDK commands under their own names: `gc-info`, `gc-inventory`, `gc-monitor`, `poprun`."""
+"""Defines the entry points of Graphcore's SDK commands: `gc-info`, `gc-inventory`, `gc-monitor` and `poprun`."""
 
 from __future__ import annotations
 

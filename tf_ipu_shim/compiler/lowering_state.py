@@ -1,4 +1,4 @@
-"""Options of a lowering, and the state that its passes share."""
+"""Defines the options of a lowering and the state that its passes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiler's passes in order, and the properties each needs of the program, guarantees and destroys.
+"""Lists the compiler's passes in order, with the program properties that each needs, guarantees and destroys.
 
 `tests/compiler/test_pipeline.py` checks that a pass's preconditions still hold when it runs.
 """

@@ -1,4 +1,4 @@
-"""The configuration of the IPU system: options as data, and the effect of each.
+"""Declares every option of the IPU system with its effect; builds, checks and applies `IPUConfig`.
 
 `table` has the options as data. `enums`, `types`, `metadata`, `base` and `declared` make `tree`, the configuration,
 from it. `translate` writes its protobuf and checks across options. `system` applies it, and `effects` lists the effect

@@ -1,4 +1,4 @@
-"""Reorders positional arguments as the emulated SDK release has them."""
+"""Accepts a call's positional arguments in the order of the emulated SDK release."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The effects of arguments of API calls: pipelines, layers, models, feeds, ops, optimizers, host calls.
+"""Reads the effects of API calls' arguments (`arguments.csv`), and records arguments set without effect.
 
-Each argument is a row of `arguments.csv`. The call notes an argument without effect by the row's name.
-`tests/house/test_arguments.py` looks for arguments that are neither read nor noted.
+The call notes an argument without effect by its row's name. `tests/house/test_arguments.py` looks for arguments that
+are neither read nor noted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The base class of `IPUConfig` and its categories: a tree of typed options.
+"""Defines the base class of `IPUConfig` and its categories, which checks names and types at assignment.
 
 Options are the attributes a constructor creates; later the set is closed. A mistyped name or a value of the wrong
 type fails at its assignment, not hours later in a run.

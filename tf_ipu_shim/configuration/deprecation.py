@@ -1,4 +1,4 @@
-"""Class decorators that mark attributes of a configuration as deprecated."""
+"""Marks options as deprecated, by class decorators: assigning to one warns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enumerations of the configuration; their integers appear in `to_dict()`, JSON and the protobuf."""
+"""Defines the enumerations of `IPUConfig`; their integers appear in `to_dict()`, JSON and the protobuf."""
 
 from __future__ import annotations
 

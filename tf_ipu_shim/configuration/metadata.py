@@ -1,4 +1,4 @@
-"""Metadata of one option or category: name, type, default, documentation, deprecation."""
+"""Describes an option or category for scripts: its name, type, default, documentation and deprecation."""
 
 from __future__ import annotations
 

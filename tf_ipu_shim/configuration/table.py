@@ -1,4 +1,4 @@
-"""Every option of `IPUConfig` as data: `options.csv` has its type, default, SDKs, protobuf field and effect.
+"""Reads every option of `IPUConfig` from `options.csv`: its type, default, SDKs, protobuf field and effect.
 
 One row is the whole truth about an option. `tree` builds the configuration from the rows, `translate` the protobuf.
 Flags and engine options have their rows in `machine/environment/flags` and `machine/environment/engine_options`,

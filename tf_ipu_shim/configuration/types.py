@@ -1,4 +1,4 @@
-"""Formats and checks the types of options.
+"""Checks values against the types of options, and formats both for messages and documentation.
 
 An option of type `int` accepts only an `int`: a bool, a NumPy scalar or a subclass is an error. Lists and tuples may be
 subclasses (not in SDK 2.1), their items may not.

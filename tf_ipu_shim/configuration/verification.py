@@ -1,4 +1,4 @@
-"""Keys that verify host transfers (an option of SDK 1.2 to 2.2)."""
+"""Holds the keys that scripts set to verify host transfers, an option of SDK 1.2 to 2.2 without effect here."""
 
 from __future__ import annotations
 

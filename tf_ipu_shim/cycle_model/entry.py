@@ -1,4 +1,4 @@
-"""A node in the tree of a program's timeline."""
+"""Defines the nodes of a timeline's tree, and the schedule of a pipeline's slots."""
 
 from __future__ import annotations
 

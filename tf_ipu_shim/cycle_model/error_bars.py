@@ -1,4 +1,4 @@
-"""Error bars of modelled cycles: of a computation by its kind, of a program by the resource that limits it.
+"""Holds the error bars of modelled cycles: of a computation by kind, of a program by the resource that limits it.
 
 `python -m benchmarks.calibration` computes those of programs from published figures to which nothing is fitted.
 """

@@ -1,4 +1,4 @@
-"""Computes the cycles of one tile in a compute set of PopLibs' larger functions, by its published estimators.
+"""Computes a tile's cycles in PopLibs' reductions, slices, sorts, solvers and the like, by its estimators.
 
 Reductions, slices, random numbers, pooling, sorting, outer products and SLIC convolutions. Source: PopLibs at 7eac0f2;
 each function names its file and line. `*_worker` is the estimate of one vertex, which one worker runs.

@@ -1,4 +1,4 @@
-"""Gathers, scatters, slices and updates: how they are split over tiles, and the phases of that."""
+"""Splits gathers, scatters, slices and updates over tiles, and returns their phases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A phase of one IPU, and how tensors are spread over its tiles."""
+"""Defines a phase of one IPU (sync, exchange or compute set) and the spread of tensors over its tiles."""
 
 from __future__ import annotations
 

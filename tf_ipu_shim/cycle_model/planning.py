@@ -1,4 +1,4 @@
-"""Planner options of a matmul: partial-sum type and available memory proportion."""
+"""Parses the planner options of a matmul: partial-sum type and available memory proportion."""
 
 from __future__ import annotations
 

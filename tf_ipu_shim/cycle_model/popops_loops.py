@@ -1,4 +1,4 @@
-"""The inner loops of PopLibs' element-wise vertices: cycles and elements of a loop, by operation and type.
+"""Reads the cycles of the inner loops of PopLibs' element-wise vertices, by operation and type.
 
 Source: PopLibs `lib/popops/popopsCycleEstimators.hpp` at 7eac0f2. A row of `popops_loops.csv` has an operation, the
 line of its first entry there, and an entry for each type. An entry is a letter (see `_DTYPES`) and the cycles of a

@@ -1,4 +1,4 @@
-"""Sizes of computations, one class for each kind of work."""
+"""Defines the sizes of computations, by one class for each kind of work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes the cycles of one tile in a compute set, by PopLibs' published estimators.
+"""Computes a tile's cycles in element-wise operations, casts and copies, by PopLibs' published estimators.
 
 Source: PopLibs at 7eac0f2; each function names its file and line. They estimate a simulator's measurements with average
     data. The six workers of a tile take turns: a tile needs six times the cycles of its busiest worker.

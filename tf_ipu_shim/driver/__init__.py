@@ -1,1 +1,1 @@
-"""The driver that the plugin calls when a program first runs: lowers, plans, describes and answers."""
+"""Prepares a program at its first run for the plugin: lowers it, plans its memory and chooses its execution mode."""

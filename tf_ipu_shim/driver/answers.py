@@ -1,4 +1,4 @@
-"""Builds the plugin's answer from a prepared program."""
+"""Builds the answer to the plugin's request from a prepared program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers the plugin's requests to lower a program that first runs under a configuration."""
+"""Answers the plugin's requests: lowers a program at its first run, or profiles ops that ran outside programs."""
 
 from __future__ import annotations
 

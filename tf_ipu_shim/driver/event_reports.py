@@ -1,4 +1,4 @@
-"""Writes the compilation reports in trace events, for SDK options up to 2.3."""
+"""Writes the graph and execution reports of trace events, which options of SDKs up to 2.3 request."""
 
 from __future__ import annotations
 

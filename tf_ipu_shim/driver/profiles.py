@@ -1,4 +1,4 @@
-"""Writes a program's profile when it is lowered, and a line for each of its runs."""
+"""Writes a program's profile when it is lowered, and names the file in which the plugin logs its runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Explains ops that XLA cannot compile, with the script's line and a fix, for each execution mode.
+"""Explains errors that only XLA's own compile shows, in both execution modes, with the script's line and a fix.
 
-Most of it is refused before it runs. In some launches HLO depends on values or on variables that decide shapes. XLA
-refuses these when it compiles them, and `explain` writes the message.
+`refuse` raises for most of it before a program runs. In some launches HLO depends on values or on variables that decide
+shapes. XLA refuses these when it compiles them, and `explain` writes the message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ipu_session_run_hooks`: logs tensors of a program's loop."""
+"""`tensorflow.python.ipu.ipu_session_run_hooks`: logs tensors of an IPU program during TensorFlow 1 sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.vertex_edsl`: element-wise expressions for `custom_ops.codelet_expression_op`.
+"""`tensorflow.python.ipu.vertex_edsl`: builds element-wise expressions for `custom_ops.codelet_expression_op`.
 
 Graphcore builds an expression tree here and generates a codelet's C++ from it. Codelets are not compiled here: an
 expression is computed by TensorFlow ops on the inputs themselves, so the functions below accept and return tensors. The

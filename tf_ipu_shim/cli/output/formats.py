@@ -1,4 +1,4 @@
-"""The formats in which commands print their results: text, JSON, annotations of GitHub Actions."""
+"""Declares `--format`, and formats results of commands as JSON or as annotations of GitHub Actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of commands that print sizes: `--bytes`, and how many entries a list has (`--top`)."""
+"""Declares the options of commands that print sizes: `--bytes`, and the length of lists (`--top`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages between `poprun` and its agent on another host."""
+"""Defines the messages between `poprun` and its agent on another host."""
 
 from __future__ import annotations
 

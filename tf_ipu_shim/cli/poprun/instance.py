@@ -1,4 +1,4 @@
-"""One process of a job, local or started by an agent on another host, and its output."""
+"""Starts one process of a job, here or by an agent on another host, and forwards its output."""
 
 from __future__ import annotations
 

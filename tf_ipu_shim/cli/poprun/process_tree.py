@@ -1,4 +1,4 @@
-"""Ends a process with all that it has started; ends with its parent.
+"""Ends processes with their descendants, and makes a child process end with its parent.
 
 A shell ends without the program that it runs, so signals go to each descendant.
 """

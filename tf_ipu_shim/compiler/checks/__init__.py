@@ -1,1 +1,1 @@
-"""Checks that refuse programs which an IPU or XLA cannot run, naming the line of the script."""
+"""Refuses programs that an IPU or XLA cannot run, and warns of misplaced ops, naming the line of the script."""

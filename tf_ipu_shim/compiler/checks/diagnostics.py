@@ -1,4 +1,4 @@
-"""Finds the user's source line of an op and raises the errors that name it."""
+"""Finds an op's source line, and holds the rules and advice of refusals (`refuse_uncompilable`)."""
 
 from __future__ import annotations
 

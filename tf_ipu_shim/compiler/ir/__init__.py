@@ -1,1 +1,1 @@
-"""The graph representation that compiler passes share, and properties of op types and attributes."""
+"""Represents a program's functions for all compiler passes, and queries properties of op types and attributes."""

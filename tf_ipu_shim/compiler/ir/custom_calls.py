@@ -1,4 +1,4 @@
-"""Adds XLA custom calls into the plugin (assertions, interrupt checks) after memory planning."""
+"""Creates XLA custom calls of the plugin, and adds them to copies of a planned program's functions."""
 
 from __future__ import annotations
 

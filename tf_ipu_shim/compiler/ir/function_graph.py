@@ -1,4 +1,4 @@
-"""The graph representation of a function that all compiler passes read and change.
+"""Represents a function as a graph that all compiler passes read and change.
 
 A FunctionDef becomes nodes and edges once. Passes replace ops and add new ones. At the end the result is written from
 it. Ops that no result needs, and that need not run, are left out. A node keeps its `NodeDef`: an unchanged one is never

@@ -1,4 +1,4 @@
-"""Locations of ops: on a shard, on the host, or over several shards.
+"""Defines the locations of ops: a shard, the host, or several shards.
 
 Each location is one object, so `is` compares them. It is not a number: a shard's number is its `shard`.
 """

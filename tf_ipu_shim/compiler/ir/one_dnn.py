@@ -1,4 +1,4 @@
-"""Tells whether TensorFlow uses oneDNN kernels on this machine, and marks nodes to run by them."""
+"""Tells whether TensorFlow uses oneDNN kernels on this machine, and holds the kernel label that selects them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data classes of a compilation: the request, XLA programs (clusters), exchanges and the lowered program."""
+"""Defines the data of a compilation: the request, XLA programs (clusters), exchanges and the lowered program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data classes that describe a loop's trip count."""
+"""Describes a loop's trip count by a constant and by limits that are known when the loop begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of the ops and attributes that the compiler uses, and sets of ops by kind.
+"""Names the ops and attributes that the compiler uses, and groups ops by kind.
 
 The plugin registers the ops of ours in C++ and reads the attributes; a test holds the two together.
 """

@@ -1,1 +1,1 @@
-"""Execution of programs by TensorFlow's own kernels instead of XLA launches."""
+"""Runs programs by TensorFlow's own kernels instead of XLA launches (execution mode `kernels`)."""

@@ -1,4 +1,4 @@
-"""Chooses a program's execution mode: XLA programs or TensorFlow's own kernels."""
+"""Determines the execution mode that the configuration or an op requires, and falls back from `kernels` to XLA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names the random ops that XLA computes in execution mode `kernels`, so that both modes draw the same numbers.
+"""Makes both execution modes draw the same random numbers: narrows seeds, and names the ops that need XLA.
 
 TensorFlow's kernels and XLA make other numbers of the same bits. A script's random numbers do not depend on the
 execution mode: these ops are XLA launches of one op each (`op_launches`). For random ops of constants both modes use

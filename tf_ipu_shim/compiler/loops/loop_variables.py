@@ -1,4 +1,4 @@
-"""Adds loop variables to a loop, besides the script's."""
+"""Adds variables that start at zero to a script's loop, for accumulated gradients and for the order of feeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts how often a program enqueues to each outfeed: compiled ahead of time, it sends as many zeros instead."""
+"""Counts a run's enqueues to each outfeed: a program that is only pre-compiled enqueues as many zeros."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rewrites of whole functions that apply to both execution modes."""
+"""Rewrites whole functions for both execution modes alike, except `assertions`, with the analyses that this needs."""

@@ -1,4 +1,4 @@
-"""Keeps feed ops in program order and delays side effects until the element has arrived.
+"""Keeps feed ops in program order, and delays side effects until an iteration's feed elements have arrived.
 
 TensorFlow orders ops on one resource. A feed is found by its name, so that nothing orders two loops on it: their
 iterations would share the elements. Ops that do not depend on an element could run after the dataset's end. So an

@@ -1,1 +1,1 @@
-"""Replicates programs: their number, replica-specific functions and shared batch-norm statistics."""
+"""Replicates programs: counts replicas, specialises their functions and shares batch-norm statistics."""

@@ -1,1 +1,1 @@
-"""Makes XLA programs compute the same results as TensorFlow's kernels."""
+"""Makes XLA programs return the results of TensorFlow's kernels or of IPUs, and adds users' Poplar ops to them."""

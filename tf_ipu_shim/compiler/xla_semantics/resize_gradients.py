@@ -1,8 +1,8 @@
-"""Replaces the gradient of nearest-neighbour image resizing (`UpSampling2D`).
+"""Replaces the gradient of nearest-neighbour image resizing (`UpSampling2D`), which XLA lacks, by matmuls.
 
-XLA has no kernel for it. Each pixel of the gradient is added to its source pixel. That is two matmuls with matrices of
-zeros and ones, for rows and for columns. In mode `kernels` TensorFlow's op runs, in a tenth of the time. Both modes
-count the memory of the matmuls.
+Each pixel of the gradient is added to its source pixel. That is two matmuls with matrices of zeros and ones, for rows
+and for columns. In mode `kernels` TensorFlow's op runs, in a tenth of the time. Both modes count the memory of the
+matmuls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.layers`: layers of TensorFlow 1."""
+"""`ipu_tensorflow_addons.layers`: LSTM and GRU layers for TensorFlow 1 (`rnn_ops`)."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

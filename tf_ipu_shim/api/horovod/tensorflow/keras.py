@@ -1,4 +1,4 @@
-"""`horovod.tensorflow.keras`: Horovod for Keras models, with callbacks."""
+"""`horovod.tensorflow.keras`: Horovod's collectives, distributed optimizer and callbacks for Keras models."""
 
 from __future__ import annotations
 

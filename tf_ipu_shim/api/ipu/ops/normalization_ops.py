@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.normalization_ops`: group, layer and instance normalization with their variables."""
+"""`tensorflow.python.ipu.ops.normalization_ops`: group, layer and instance normalization with their variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.optimizers`: wrappers of `tf.compat.v1.train` optimizers."""
+"""`tensorflow.python.ipu.optimizers`: adds accumulation, reduction and loss scaling to TensorFlow 1 optimizers."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

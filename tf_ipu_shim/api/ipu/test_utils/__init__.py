@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.test_utils`: helpers of Graphcore's own tests."""
+"""`tensorflow.python.ipu.test_utils`: datasets, sessions, reports and assertions that Graphcore's own tests use."""
 
 # Not lazy: its import gives every `tf.test.TestCase` the assertions.
 from tf_ipu_shim.api.ipu.test_utils import test_case_extensions as test_case_extensions

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.test_utils.report_helper`: profiles and trace events of a test's programs."""
+"""`tensorflow.python.ipu.test_utils.report_helper`: collects profiles and trace events of a test's programs."""
 
 from __future__ import annotations
 

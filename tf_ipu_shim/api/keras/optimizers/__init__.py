@@ -1,4 +1,4 @@
-"""`keras.ipu.optimizers`: wrappers of Keras 2 optimizers."""
+"""`keras.ipu.optimizers`: adds automatic loss scaling and gradient accumulation to Keras 2 optimizers."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

@@ -1,4 +1,4 @@
-"""`gen_popfloat_ops`: ops with Graphcore's arguments, computed by `popfloat_cast_to_gfloat`."""
+"""`gen_popfloat_ops`: casts to custom floats with Graphcore's arguments, computed by `popfloat_cast_to_gfloat`."""
 
 from __future__ import annotations
 

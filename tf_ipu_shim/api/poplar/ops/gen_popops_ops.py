@@ -1,4 +1,4 @@
-"""`gen_popops_ops`: ops with Graphcore's arguments, computed by the modules of `ipu.ops`.
+"""`gen_popops_ops`: collectives, slices, histograms, float8 ops with Graphcore's arguments, computed by `ipu.ops`.
 
 The arguments are the op's inputs, then its attributes, then `name`. Other names are refused by name.
 """

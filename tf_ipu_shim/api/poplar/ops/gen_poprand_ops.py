@@ -1,4 +1,4 @@
-"""`gen_poprand_ops`: ops with Graphcore's arguments, computed by `rand_ops`.
+"""`gen_poprand_ops`: dropout with Graphcore's arguments, computed by `rand_ops`.
 
 The arguments are the op's inputs, then its attributes, then `name`. A mask follows only from its seed here, so the
 reference, which keeps the mask's layout on an IPU, is empty.

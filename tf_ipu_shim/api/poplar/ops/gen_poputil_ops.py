@@ -1,4 +1,4 @@
-"""`gen_poputil_ops`: ops with Graphcore's arguments, computed by the modules of `ipu.ops`.
+"""`gen_poputil_ops`: barriers, FIFOs, replication, recomputation with Graphcore's arguments, computed by `ipu.ops`.
 
 The arguments are the op's inputs, then its attributes, then `name`. Names that are not here are refused by name.
 """

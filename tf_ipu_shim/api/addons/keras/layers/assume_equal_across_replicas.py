@@ -1,4 +1,4 @@
-"""Keras layer that asserts a tensor is equal on all replicas."""
+"""Keras layer that marks a tensor as equal on all replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LSTM and GRU as Keras layers, with the same weights as Keras' layers: `kernel`, `recurrent_kernel` and `biases`."""
+"""LSTM and GRU as Keras layers, with the weights of Keras' own layers; `bias` is called `biases`."""
 
 from __future__ import annotations
 

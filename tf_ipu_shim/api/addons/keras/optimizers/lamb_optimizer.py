@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.keras.optimizers.lamb_optimizer`: LAMB, Adam with a learning rate for each layer."""
+"""`ipu_tensorflow_addons.keras.optimizers.lamb_optimizer`: LAMB, Adam with steps scaled by each weight's norm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.keras.optimizers.sgd_optimizer`: gradient descent."""
+"""`ipu_tensorflow_addons.keras.optimizers.sgd_optimizer`: gradient descent with a separate dtype for momentum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter`: one converter a module. They load when asked for."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter`: graph converters, one per module, loaded when asked for."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

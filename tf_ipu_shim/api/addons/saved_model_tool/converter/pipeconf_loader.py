@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.saved_model_tool.converter.pipeconf_loader`: reads stages from a file."""
+"""`ipu_tensorflow_addons.saved_model_tool.converter.pipeconf_loader`: reads pipeline stages from a file."""
 
 from __future__ import annotations
 

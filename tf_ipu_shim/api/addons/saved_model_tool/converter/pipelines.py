@@ -1,4 +1,4 @@
-"""Shared code of the three converters to pipelines. Graphcore does not have a module of this name."""
+"""Compiles a graph's pipeline stages to an embedded application, for the three converters that select the stages."""
 
 from __future__ import annotations
 

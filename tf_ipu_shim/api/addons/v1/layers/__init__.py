@@ -1,4 +1,4 @@
-"""`ipu_tensorflow_addons.v1.layers`: layers of TensorFlow 1, for TensorFlow 2."""
+"""`ipu_tensorflow_addons.v1.layers`: the same LSTM and GRU layers as `ipu_tensorflow_addons.layers`."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.optimizers` of SDK 2.1 to 2.6: wrappers of Keras 2 optimizers."""
+"""`tensorflow.python.ipu.keras.optimizers` (SDK 2.1 to 3.0): accumulates or maps gradients of Keras 2 optimizers."""
 
 from tf_ipu_shim.api.lazy_modules import lazy
 
