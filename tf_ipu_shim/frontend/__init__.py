@@ -1,4 +1,4 @@
-"""Builds the TensorFlow graph of a script's IPU calls. Importing it loads the plugin and registers the IPU device."""
+"""Builds TensorFlow graphs for Graphcore's API; importing it loads the plugin and patches TensorFlow and Keras."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Import-system helpers: post-import hooks, module aliases, detection of the importing code."""
+"""Extends Python's import system: callbacks after imports, module aliases, detection of the importing code."""

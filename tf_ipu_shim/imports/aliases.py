@@ -1,4 +1,4 @@
-"""Registers module aliases: both names refer to the same module object."""
+"""Loads module aliases, whose two names are one module object, and packages that contain only such names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders the side effects in bodies and branches of a session's compiled function as stock `xla.compile` does.
+"""Orders side effects in the loop bodies and branches of a session's compiled function as stock `xla.compile` does.
 
 In a `tf.function` TensorFlow orders them as the script has them; in a session's graph it orders none.
 Checked on TensorFlow 2.15.1 and 2.21.0.

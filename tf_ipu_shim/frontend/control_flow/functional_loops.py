@@ -1,4 +1,4 @@
-"""Builds functional loops and conditionals with TensorFlow's rules on which side effects run.
+"""Builds TensorFlow 1 loops and conditionals as functional ops that run only what their results need.
 
 Checked on TensorFlow 2.15.1.
 

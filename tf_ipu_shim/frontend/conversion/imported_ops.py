@@ -1,4 +1,4 @@
-"""Ops of Graphcore's in imported graph definitions: activations become the ops of TensorFlow that compute them.
+"""Replaces Graphcore's activation ops in imported graph definitions by TensorFlow ops, and refuses its other ops.
 
 A graph definition only has the op's type and attributes. Other ops, whose functions need the shapes of their inputs,
 are therefore refused.

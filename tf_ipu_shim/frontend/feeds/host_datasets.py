@@ -1,4 +1,4 @@
-"""Keeps functions of datasets on the host, where they run, in graphs whose scope names an IPU.
+"""Traces the functions of datasets, such as `map`'s, for the host although the script's scope names an IPU.
 
 TensorFlow 2 moves their ops to the host itself; a session places ops on the devices that they name, or fails.
 """

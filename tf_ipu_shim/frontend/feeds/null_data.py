@@ -1,4 +1,4 @@
-"""Implements `--null_data_feed` of `TF_POPLAR_FLAGS`: feeds yield uninitialized elements."""
+"""Implements `--null_data_feed` of `TF_POPLAR_FLAGS`: infeeds yield zeros without end instead of the dataset."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Base classes and shared code of the IPU Keras layers."""
+"""Base classes of the IPU Keras layers, and the dense layer with a float8 kernel."""

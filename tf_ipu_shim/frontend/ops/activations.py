@@ -1,4 +1,4 @@
-"""Elementwise activation functions under Graphcore's names."""
+"""Maps activation names to TensorFlow functions, and checks the activations of recurrent layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.ops.op_util`: accumulators, activation names and three-state flags of other modules."""
+"""`tensorflow.python.ipu.ops.op_util`: accumulates gradients over a loop, names activations and optional choices."""
 
 from __future__ import annotations
 

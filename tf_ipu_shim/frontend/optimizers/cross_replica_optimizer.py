@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.optimizers.cross_replica_optimizer`: sums gradients over replicas before the update."""
+"""`tensorflow.python.ipu.optimizers.cross_replica_optimizer`: averages gradients over replicas before the update."""
 
 from __future__ import annotations
 

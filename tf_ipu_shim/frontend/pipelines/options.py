@@ -1,4 +1,4 @@
-"""A pipeline's options: schedule, recomputation, offloading, stage options."""
+"""Defines a pipeline's schedules, recomputation modes and checkpoints, and the Poplar options of its stages."""
 
 from __future__ import annotations
 

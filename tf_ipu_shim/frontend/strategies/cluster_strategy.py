@@ -1,7 +1,7 @@
-"""The strategy of one worker in a cluster of TensorFlow servers, possibly threads of one process.
+"""Creates variables and reduces values for the strategy of one worker in a cluster of TensorFlow servers.
 
-Each worker builds its own graph and runs it on a server that the script started. Initial values, gradients and
-reductions use TensorFlow's collective ops on the workers' hosts. So they do in
+Workers may be threads of one process. Each builds its own graph and runs it on a server that the script started.
+Initial values, gradients and reductions use TensorFlow's collective ops on the workers' hosts. So they do in
 `collective_all_reduce_strategy.CollectiveAllReduceExtended`, which this completes. Checked on TensorFlow 2.15.1 and
 2.21.0.
 """

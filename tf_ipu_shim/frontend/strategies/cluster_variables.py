@@ -1,4 +1,4 @@
-"""Distributed variables of one cluster worker, and their synchronization between workers."""
+"""Distributed variables of one cluster worker, and how programs read those on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras_extensions`: registers a strategy's extensions of datasets and Keras models."""
+"""`tensorflow.python.ipu.keras_extensions`: the part of a strategy that registers extensions of Keras classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places ops of an IPU program on the host: prints, host embeddings."""
+"""Places ops of an IPU program on the host: prints, host embeddings, functions of users' libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuses uncompiled ops on several replicas if an operand, such as a random number, differs between these."""
+"""Builds assertions that fail on several replicas if an uncompiled op has an operand that differs by replica."""
 
 from __future__ import annotations
 

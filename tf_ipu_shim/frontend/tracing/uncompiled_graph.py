@@ -1,4 +1,4 @@
-"""Ops of a session's graph outside compiled functions, replicated on a device of several IPUs."""
+"""Finds ops of a session's graph outside compiled functions, and copies them into functions that each replica runs."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Helpers behind `ipu.utils`: devices, trace events, variables, data files."""
+"""Implements `ipu.utils` (devices, trace events, initializers, exported data), and tile mappings of `test_utils`."""

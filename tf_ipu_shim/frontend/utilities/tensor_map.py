@@ -1,4 +1,4 @@
-"""The tile mapping of a program's tensors, read from its compile event."""
+"""Represents the tile mapping of a program's tensors, as read from the program's compile event."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Checks of arguments that several calls share: counts, booleans, enum members, returned values."""
+"""Checks and converts arguments of many calls: counts, booleans, enum members, results of users' functions."""

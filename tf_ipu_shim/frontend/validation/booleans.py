@@ -1,4 +1,4 @@
-"""Checks optional boolean arguments: True, False or None."""
+"""Checks boolean arguments that may be None, and converts Graphcore's `THREESTATE_` names to them."""
 
 from __future__ import annotations
 

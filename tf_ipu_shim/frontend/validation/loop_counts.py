@@ -1,4 +1,4 @@
-"""Checks loop trip counts: an integer, or a tensor that fits int32."""
+"""Checks loop trip counts: Python integers that fit int32, or scalar integer tensors."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The configuration functions of `ipu.utils` on `IpuOptions`, from before `ipu.config.IPUConfig`."""
+"""Implements the `ipu.utils` functions that set an `IpuOptions`, the configuration before `ipu.config.IPUConfig`."""

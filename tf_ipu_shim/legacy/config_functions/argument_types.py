@@ -1,4 +1,4 @@
-"""The argument types of the `IpuOptions` functions, as their annotations declare them.
+"""Checks the arguments of the `IpuOptions` functions against their type annotations.
 
 Protobuf refuses wrong ones too, without a word of the function and the argument.
 """

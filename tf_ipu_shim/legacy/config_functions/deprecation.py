@@ -1,4 +1,4 @@
-"""Deprecates the functions that `IPUConfig` replaced: from SDK 2.1 the first call warns. Arguments are checked."""
+"""Decorates `IpuOptions` functions: checks argument types, and warns once from SDK 2.1 to use `IPUConfig` instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`IpuOptions` functions that select IPUs."""
+"""`IpuOptions` functions that select IPUs, set when devices attach to them, and describe the IPU Model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adam variants of `tensorflow.contrib.opt`.
+"""Implements `LazyAdamOptimizer` and `NadamOptimizer` of `tensorflow.contrib.opt`.
 
 Checked on TensorFlow 2.15.1.
 """

@@ -1,4 +1,4 @@
-"""Recurrent cells of `tensorflow.contrib.rnn` that TensorFlow has removed.
+"""Implements `LayerNormBasicLSTMCell` of `tensorflow.contrib.rnn`, which TensorFlow has removed.
 
 Checked on TensorFlow 2.15.1.
 """

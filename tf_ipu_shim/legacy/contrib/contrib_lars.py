@@ -1,4 +1,4 @@
-"""`LARSOptimizer` of `tensorflow.contrib.opt`.
+"""Implements `LARSOptimizer` of `tensorflow.contrib.opt`: momentum with a learning rate for each layer.
 
 Checked on TensorFlow 2.15.1.
 """

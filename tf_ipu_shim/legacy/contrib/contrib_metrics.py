@@ -1,4 +1,4 @@
-"""Metrics of `tensorflow.contrib.metrics`: as in `tf.metrics`, with predictions before labels."""
+"""Metrics of `tensorflow.contrib.metrics`: a batch's accuracy, and `tf.metrics` with predictions before labels."""
 
 from __future__ import annotations
 

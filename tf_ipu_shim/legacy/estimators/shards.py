@@ -1,4 +1,4 @@
-"""Number of IPUs of an estimator's replica, taken from its configuration only."""
+"""Checks that an estimator's model, pipeline and device fit the `num_shards` of its `IPURunConfig`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validates the results of the model function of an `IPUEstimator`."""
+"""Defines `IPUEstimatorSpec`, the result of a model function, and validates its functions and scaffold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Session hooks on the global step, which advances by a whole loop at a time."""
+"""Session hooks that stop at, count and restore the global step, which advances by a whole loop at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restores Keras 2.6 names and behaviour on the installed Keras 2.
+"""Patches Keras 2 modules as they load to behave as in 2.6: batch norm, penalties, policies, loss scaling, seeds.
 
 Checked on `keras` 2.15.0 and `tf_keras` 2.21.0.
 """

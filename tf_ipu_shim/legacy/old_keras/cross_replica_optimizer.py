@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.optimizers.cross_replica_optimizer`: the same update on every replica."""
+"""`tensorflow.python.ipu.keras.optimizers.cross_replica_optimizer`: averages gradients over replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.keras.optimizers.gradient_accumulation_optimizer`; see `keras.ipu.optimizers`."""
+"""`tensorflow.python.ipu.keras.optimizers.gradient_accumulation_optimizer`: accumulates gradients before an update."""
 
 from __future__ import annotations
 

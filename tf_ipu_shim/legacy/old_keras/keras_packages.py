@@ -1,4 +1,4 @@
-"""Subclasses the Keras model of each installed Keras 2 with the `ipu.keras` models of SDK 1.2 to 2.1.
+"""Derives the `ipu.keras` models of SDK 1.2 to 2.1 from the Keras package of the layers that a script uses.
 
 `tf.keras` is `keras` or `tf_keras`; TensorFlow has an older copy as `tensorflow.python.keras`. A model of one package
 cannot contain layers of another.

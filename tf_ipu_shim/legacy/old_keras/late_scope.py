@@ -1,4 +1,4 @@
-"""Moves old models created outside an `IPUStrategy` scope to the IPU when they run inside one.
+"""Moves `ipu.keras` models of SDK 1.2 to 2.1 to the IPU if they were created outside the scope that runs them.
 
 Uses `_handle` and `_distribute_strategy` of `ResourceVariable`; checked on TensorFlow 2.15.1 and 2.21.0.
 """

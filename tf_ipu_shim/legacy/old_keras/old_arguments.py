@@ -1,4 +1,4 @@
-"""Checks the arguments of old Keras models."""
+"""Checks the arguments of the `ipu.keras` models of SDK 1.2 to 2.1, and refuses SDKs that deleted these models."""
 
 from __future__ import annotations
 

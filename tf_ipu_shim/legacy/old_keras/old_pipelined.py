@@ -1,4 +1,4 @@
-"""The base class of pipelined models of SDK 1.2 to 2.1."""
+"""The base class of the pipelined `ipu.keras` models of SDK 1.2 to 2.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.optimizers.automatic_loss_scaling_optimizer` of SDK 2.2 to 2.6."""
+"""`tensorflow.python.ipu.optimizers.automatic_loss_scaling_optimizer`: scales the loss in SDK 2.2 to 2.6."""
 
 from __future__ import annotations
 

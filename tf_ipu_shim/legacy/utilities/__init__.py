@@ -1,1 +1,1 @@
-"""Utilities of older SDKs: text summaries of events, graph transforms, reports as TensorFlow summaries."""
+"""Writes trace events as TensorFlow summaries, as older SDKs did, and has graph transforms of TensorFlow 1.15."""

@@ -1,4 +1,4 @@
-"""Formats trace events as a text summary, as SDK 2.3 and older did."""
+"""Adds a tensor summary of trace events to a graph, as `ipu_compile_summary` of SDK 2.3 and older does."""
 
 from __future__ import annotations
 

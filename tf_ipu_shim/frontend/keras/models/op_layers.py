@@ -1,4 +1,4 @@
-"""Finds the Keras layers of Graphcore's ops again when a model is cloned or loaded.
+"""Makes Keras find Graphcore's ops by name when it clones or loads a model that has them as layers.
 
 Checked on `keras` 2.15.0, `tf_keras` 2.21.0 and `tensorflow.python.keras` of TensorFlow 2.15.1 and 2.21.0.
 """

@@ -1,4 +1,4 @@
-"""`keras.ipu.optimizers.parameter_unscaling_optimizer`: optimizers with built-in loss scaling.
+"""`keras.ipu.optimizers.parameter_unscaling_optimizer`: the base of Adam, RMSProp and SGD with loss scaling.
 
 Graphcore's optimizers unscale hyperparameters instead of gradients. The factor is a power of two, so both return the
 same values if an unscaled gradient fits its dtype. Here gradients are unscaled.

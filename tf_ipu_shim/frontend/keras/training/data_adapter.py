@@ -1,6 +1,7 @@
-"""`keras.ipu.extensions.data_adapter`: turns the data of fit, evaluate or predict into a dataset for an infeed.
+"""`keras.ipu.extensions.data_adapter`: makes a dataset of fit's data, checks `steps_per_execution` and step counts.
 
-Keras' own adapters make the dataset; data that a compiled program cannot accept is refused here.
+`evaluate` and `predict` use it too. Keras' own adapters make the dataset; data that a compiled program cannot accept
+is refused here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`keras.ipu.extensions.extensions_util`: reshapes dequeued outfeed results."""
+"""`keras.ipu.extensions.extensions_util`: joins dequeued results of all mini-batches along the batch dimension."""
 
 from __future__ import annotations
 

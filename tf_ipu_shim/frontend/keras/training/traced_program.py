@@ -1,4 +1,4 @@
-"""A model's program, traced once by the first thread that runs it."""
+"""Traces a model's program once, in the first thread that runs it."""
 
 from __future__ import annotations
 

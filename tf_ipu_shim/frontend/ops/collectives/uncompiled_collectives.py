@@ -1,4 +1,4 @@
-"""Collectives outside compiled programs, among the ops of a session's graph.
+"""Builds a collective outside compiled functions, in a session's graph, as a separate program of all replicas.
 
 A device of several IPUs runs plain ops as one replicated program: each replica has the same inputs. Kernels run them
 once, so a collective is its own program, in which all replicas take part.

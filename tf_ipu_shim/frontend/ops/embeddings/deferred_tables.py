@@ -1,4 +1,4 @@
-"""Host embedding tables of a session's graph whose variable becomes known only when the session registers it."""
+"""Lets a session's graph use a host embedding table by its id before the session registers its variable."""
 
 from __future__ import annotations
 

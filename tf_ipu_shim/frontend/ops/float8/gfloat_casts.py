@@ -1,4 +1,4 @@
-"""Rounds to floating-point formats of any layout, exactly in float64."""
+"""Rounds, encodes and decodes numbers of floating-point formats with any layout, exactly in float64."""
 
 from __future__ import annotations
 

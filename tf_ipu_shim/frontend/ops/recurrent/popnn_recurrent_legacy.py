@@ -1,4 +1,4 @@
-"""The recurrent ops of `gen_popnn_ops` in SDK 1.2 to 2.5.
+"""Adapts the recurrent ops of `gen_popnn_ops` to the arguments and results of SDK 1.2 to 2.5.
 
 Last states are separate outputs, and up to SDK 2.4 shares of memory are arguments instead of options.
 """

@@ -1,1 +1,1 @@
-"""Custom ops: host functions of shared libraries, and emulations of codelets."""
+"""Custom ops of users' shared libraries: host functions, Poplar graphs, and TensorFlow functions that replace them."""

@@ -1,4 +1,4 @@
-"""Emulates a user's codelet op by a TensorFlow function that the user registers."""
+"""Replaces a custom op of a Poplar library by a TensorFlow function that the user registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes ops of the Poplar code in a user's shared library."""
+"""Implements `precompiled_user_op`: custom ops that a user's shared library builds with Poplar's graph API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recurrent cell wrapper that attends to memories."""
+"""Implements `AttentionWrapper`: a recurrent cell that feeds attention over memories to the cell that it wraps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sequence loss."""
+"""Implements `sequence_loss`: the weighted cross-entropy of a batch of sequences."""
 
 from __future__ import annotations
 

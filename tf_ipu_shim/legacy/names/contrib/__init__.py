@@ -1,1 +1,1 @@
-"""`tensorflow.contrib` of TensorFlow 1.15: where each name is now, or its replacement here."""
+"""Finds the names of TensorFlow 1.15's `tensorflow.contrib` where they are now, and reimplements some removed ones."""

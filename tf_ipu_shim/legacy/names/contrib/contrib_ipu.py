@@ -1,4 +1,4 @@
-"""`tensorflow.contrib.ipu`: Graphcore's package before SDK 1.0, as far as published scripts use it."""
+"""Maps modules of `tensorflow.contrib.ipu`, Graphcore's package before SDK 1.0, to `tensorflow.python.ipu`."""
 
 from __future__ import annotations
 

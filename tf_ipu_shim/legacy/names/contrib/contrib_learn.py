@@ -1,4 +1,4 @@
-"""SavedModel signatures as `tensorflow.contrib.learn` made them, for models without a problem type."""
+"""Builds prediction signatures as `build_standardized_signature_def` of `tensorflow.contrib.learn` did."""
 
 from __future__ import annotations
 

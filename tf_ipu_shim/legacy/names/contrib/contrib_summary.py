@@ -1,4 +1,4 @@
-"""Names of `tensorflow.contrib.summary`, mapped to their current names."""
+"""Implements `tensorflow.contrib.summary.all_summary_ops`: the graph's summary ops, for a session to run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Module names of Keras 2.6 and earlier, over the installed Keras 2."""
+"""Finds Keras 2 modules under their names in Keras 2.6 and earlier."""

@@ -1,4 +1,4 @@
-"""Restores functions and arguments that Python removed after 3.6 to 3.8, for scripts only.
+"""Restores functions and arguments of Python 3.6 that later releases removed, for scripts only.
 
 `json.loads(text, encoding=...)`, whose argument did nothing, `inspect.getargspec`, and `time.clock` and others.
 Checked on Python 3.11.

@@ -1,4 +1,4 @@
-"""Accepts integral floats as `Dimension` sizes, as TensorFlow 1.15 did.
+"""Accepts whole floats as `Dimension` sizes, and dimensions as dictionary keys, as TensorFlow 1.15 did.
 
 Checked on 2.15.1 and 2.21.0.
 """

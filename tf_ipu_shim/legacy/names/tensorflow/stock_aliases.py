@@ -1,4 +1,4 @@
-"""Restores attributes of TensorFlow 1.15 to 2.6 that stock TensorFlow has moved.
+"""Finds modules and attributes of TensorFlow 1.15 to 2.6 that stock TensorFlow has moved.
 
 Modules are found only if the installed TensorFlow lacks that name. Attributes are added only to modules that lack them,
 when `ipu` is first imported or the runner's script imports TensorFlow. `stock_moves` has the tables.

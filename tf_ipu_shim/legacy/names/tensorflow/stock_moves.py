@@ -1,4 +1,4 @@
-"""Names that stock TensorFlow has moved since 1.15 to 2.6, with their new locations, from the tables in this folder.
+"""Tables of modules and attributes that stock TensorFlow has moved since 1.15 to 2.6, with their new locations.
 
 Every entry was checked to be missing, and its target to exist, on tensorflow-cpu 2.15.1 and 2.21.0.
 """

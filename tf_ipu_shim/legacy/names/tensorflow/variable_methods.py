@@ -1,4 +1,4 @@
-"""Restores variable methods that TensorFlow has removed since 2.6."""
+"""Restores `initialized_value` of resource variables, which TensorFlow has removed since 2.6."""
 
 from __future__ import annotations
 
