@@ -35,6 +35,6 @@ imported_ops.install()
 importlib.import_module("tf_ipu_shim.legacy.activation").install()  # by name: nothing else here knows the past
 import_hook.install()
 interrupts.install(library)
-datasets_at_exit.install()
+datasets_at_exit.install(library)
 session_devices.install()
 forks.install()

@@ -237,6 +237,10 @@ class Library:
         """Returns the number of XLA compilations whose steps Ctrl-C has ended."""
         return int(self._c.ipu_compilations_left_behind())
 
+    def leave_deletions(self) -> int:
+        """Says that the process ends; returns the number of iterators that are still being deleted."""
+        return int(self._c.ipu_leave_deletions())
+
     def delete_outfeed(self, feed_id: str) -> None:
         """Deletes an outfeed with its elements."""
         self._c.ipu_delete_outfeed(feed_id.encode())

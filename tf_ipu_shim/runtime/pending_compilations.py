@@ -48,11 +48,15 @@ def _keep(library: Library, session: Any) -> None:
 
 
 def _leave(library: Library) -> None:
-    if not library.compilations_left_behind():
-        return
+    if library.compilations_left_behind():
+        keep_context()
+
+
+def keep_context() -> None:
+    """Keeps TensorFlow's eager context and its functions alive when the process ends: threads still use them."""
     from tf_ipu_shim.tf_private import eager as tf_eager
 
-    why = "XLA may still compile its functions when the process ends"
+    why = "threads may still use its functions when the process ends"
     patches.replace(tf_eager.context.Context, "remove_function", lambda _: lambda self, name: None, why=why)
     context = tf_eager.context.context_safe()
     if context is not None and tf_eager.context_handle(context) is not None:

@@ -6,7 +6,6 @@
 // wait for its previous training. Sessions keep TensorFlow's own ops, because their devices, which an iterator uses
 // until it is deleted, end with them.
 #include <chrono>
-#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "feeds/infeed_replicas.h"
 #include "feeds/infeed_source.h"
+#include "process/deletions.h"
 #include "tensorflow/core/framework/dataset.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op.h"
@@ -21,7 +21,6 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/kernels/data/iterator_ops.h"
-#include "tensorflow/core/platform/env.h"
 
 namespace tf_ipu_shim {
 namespace {
@@ -35,13 +34,7 @@ constexpr std::chrono::milliseconds kLetGo(50);
 // Releases an iterator. Its threads have ended then, except for one that sleeps.
 void ReleaseIterator(Iterator iterator, bool waits) {
   if (iterator == nullptr) return;
-  const auto gone = std::make_shared<std::promise<void>>();
-  std::future<void> known = gone->get_future();
-  Env::Default()->SchedClosure([held = iterator.release(), gone] {
-    held->Unref();
-    gone->set_value();
-  });
-  if (waits) known.wait_for(kLetGo);
+  DeleteElsewhere([held = iterator.release()] { held->Unref(); }, waits ? kLetGo : std::chrono::milliseconds(0));
 }
 
 Status FeedName(const Tensor& feed_id, std::string* name) {

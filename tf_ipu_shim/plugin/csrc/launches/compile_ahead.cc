@@ -2,18 +2,16 @@
 #include "launches/compile_ahead.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "launches/compile_watch.h"
+#include "process/exits.h"
 #include "process/interrupts.h"
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/cancellation.h"
@@ -30,12 +28,8 @@ constexpr auto kPollInterval = std::chrono::milliseconds(20);
 thread_local bool compiles_ahead = false;
 std::atomic<int> left_behind{0};
 
-// Exit handlers would destroy state that a compiling thread uses. Its results are written.
-void ExitImmediately(int status, void*) {
-  if (left_behind.load() == 0) return;
-  std::fflush(nullptr);
-  _exit(status);
-}
+// A compilation that goes on at the process's exit uses what its handlers would destroy.
+bool AnyLeftBehind() { return left_behind.load() > 0; }
 
 // A trial run of a launch with copies of the step's variables, which share their memory copy-on-write.
 class TrialLaunch {
@@ -169,7 +163,7 @@ Status CompileAhead::Wait(OpKernelContext* context, const Launch& launch) {
 }
 
 void CompileAhead::Leave() {
-  static const int registered = on_exit(ExitImmediately, nullptr);
+  static const bool registered = (SkipExitHandlersIf(AnyLeftBehind), true);
   (void)registered;
   if (!std::exchange(left_, true)) ++left_behind;
 }

@@ -1,4 +1,4 @@
-"""A program that has run is deleted while a thread that started one of its ops still leaves that op."""
+"""Threads that lose their core for a while: what they use is there when they go on."""
 
 import pathlib
 import subprocess
@@ -7,8 +7,8 @@ import pytest
 
 pytestmark = [pytest.mark.subprocess, pytest.mark.one_version]
 
-SOURCE = pathlib.Path(__file__).with_name("late_signals.cc")
-# The memory of a deleted op is filled, so that whoever uses it fails.
+SOURCE = pathlib.Path(__file__).with_name("late_threads.cc")
+# The memory of what is deleted is filled, so that whoever uses it fails.
 FILLED = {"MALLOC_PERTURB_": "90"}
 COMMON = """
 import ctypes
@@ -48,12 +48,23 @@ with strategy.scope():
     gc.collect()
 time.sleep(2)
 """
+# The infeed's values come from a function with a resource, all of which its deletion frees.
+DELETED = """
+table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], [3.0, 4.0]), 0.0)
+infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensors([1, 2]).repeat().map(table.lookup))
+infeed.initializer
+with strategy.scope():
+    run = tf.function(lambda: ipu.loops.repeat(3, lambda total, x: total + x, [tf.zeros([2])], infeed))
+    assert strategy.run(run).numpy().tolist() == [9, 12]
+ctypes.CDLL(None).delay_starts(3_000_000)
+infeed.deleter
+"""
 
 
 @pytest.fixture(scope="module")
-def late_signals(tmp_path_factory):
-    """The library that delays them, as a variable of a process."""
-    library = tmp_path_factory.mktemp("late") / "late_signals.so"
+def late_threads(tmp_path_factory):
+    """The library that delays threads, as a variable of a process."""
+    library = tmp_path_factory.mktemp("late") / "late_threads.so"
     done = subprocess.run(
         ["g++", "-std=c++17", "-shared", "-fPIC", str(SOURCE), "-o", str(library), "-ldl"],
         capture_output=True,
@@ -65,5 +76,10 @@ def late_signals(tmp_path_factory):
 
 
 @pytest.mark.parametrize("feed", [ITERATOR, INFEED], ids=["iterator", "infeed"])
-def test_an_op_that_waits_may_be_deleted_once_done(python, late_signals, feed):
-    python.succeeds(python.script(COMMON + feed + RUN), environment=late_signals)
+def test_an_op_that_waits_may_be_deleted_once_done(python, late_threads, feed):
+    python.succeeds(python.script(COMMON + feed + RUN), environment=late_threads)
+
+
+def test_an_infeed_is_deleted_when_the_process_ends(python, late_threads):
+    """The thread that deletes it begins when the process is at its end."""
+    python.succeeds(python.script(COMMON + DELETED), environment=late_threads)
