@@ -1,4 +1,4 @@
-"""Calls the library that builds users' Poplar ops (`csrc/bridge`), from Python and through the plugin."""
+"""Calls the C++ library that builds users' Poplar ops (`csrc/bridge`), and passes its path to the plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options by which PopLibs plans convolutions, matmuls, poolings and slices, and the errors of unknown ones."""
+"""Lists the options by which PopLibs plans convolutions, matmuls, poolings and slices, and explains unknown ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encodes a request to a user's library in the format of the bridge and the plugin's kernel."""
+"""Encodes the request to build a user's Poplar op, which the C++ library `csrc/bridge` parses."""
 
 from __future__ import annotations
 

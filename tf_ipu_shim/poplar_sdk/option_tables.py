@@ -1,4 +1,4 @@
-"""Reads the options of the functions of Poplar and PopLibs; an engine's options are in `machine/environment`."""
+"""Reads the tables of the options that functions of Poplar and PopLibs accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Functions that the compiler for IPUs has built in: those that have a meaning on the CPU.
+// Implements the built-in functions of Graphcore's compiler that have a meaning on the CPU.
 #ifndef POPLAR_IPU_BUILTINS_H
 #define POPLAR_IPU_BUILTINS_H
 

@@ -1,4 +1,4 @@
-// Types that IPU code uses without a namespace.
+// Includes the vector types and built-in functions that codelets use without a namespace.
 #ifndef POPLAR_IPUDEF_H
 #define POPLAR_IPUDEF_H
 

@@ -1,4 +1,4 @@
-"""Builds the Poplar libraries once, compiles codelets, and puts both into the places where Makefiles look for them."""
+"""Builds the Poplar libraries once, in a folder where Makefiles find them, the headers and the compiler `popc`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment in which Makefiles and CMake find the Poplar libraries, headers and `popc`."""
+"""Returns the environment variables and compiler flags by which builds find the Poplar libraries and `popc`."""
 
 from __future__ import annotations
 

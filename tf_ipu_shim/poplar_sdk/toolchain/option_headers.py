@@ -1,4 +1,4 @@
-"""Writes the C++ headers with the tables of options.
+"""Writes the C++ headers with the options that each Poplar and PopLibs function accepts.
 
 python -m tf_ipu_shim.poplar_sdk.toolchain.option_headers      prints them
 """

@@ -1,4 +1,4 @@
-"""The C++ sources of the Poplar libraries, and digests of the inputs of a compiled one."""
+"""Lists the sources and compiler flags of the Poplar libraries, and computes digests that change with them."""
 
 from __future__ import annotations
 

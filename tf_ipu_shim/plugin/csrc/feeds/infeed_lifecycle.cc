@@ -1,4 +1,4 @@
-// Ops that start, select and delete the iterator of an infeed in eager execution, and the same for sessions.
+// Ops that start, select and delete an infeed's iterator in eager execution, or follow TensorFlow's in sessions.
 //
 // Deleting an iterator waits for the thread that tunes its dataset. TensorFlow wakes that thread before it marks the
 // dataset as cancelled, so the thread may sleep again. It sleeps for half of the iterator's lifetime, a minute at most

@@ -1,5 +1,5 @@
-// The number of replicas that read elements of an infeed. They read in turn, so all programs of an infeed must have the
-// same number of replicas.
+// Checks that all programs that read an infeed have the same number of replicas. Replicas read its elements in turn, so
+// another number of replicas would distribute them differently.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The iterator behind an infeed, and the transfer of its elements to an IPU. Feed ops run on the IPU's TensorFlow
+// Finds the iterator behind an infeed, and transfers its elements to an IPU. Feed ops run on the IPU's TensorFlow
 // device, although they are host work, so that a program without host ops need not be partitioned.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Kernels that accumulate float16 and bfloat16 in float32, as IPUs and XLA do.
+// Selects ops that accumulate float16 or bfloat16, and computes them in float32, as IPUs and XLA do.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Counts divisions by zero in an op's operands, op by op.
+// Counts the elements whose operands make an op divide by zero, by a test for each type of op.
 #include "floats/float_poles.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Counts NaN and infinite elements of floating-point tensors.
+// Finds NaN in floating-point tensors, counts infinities, and replaces those of float16 by NaN.
 #include "floats/float_values.h"
 
 #include "tensorflow/core/framework/types.h"

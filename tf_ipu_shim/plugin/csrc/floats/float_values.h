@@ -1,4 +1,4 @@
-// NaN and infinity checks of tensors of any floating-point type.
+// Finds NaN and infinities in tensors of any floating-point type.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Random seeds of devices, for programs and for stochastic rounding.
+// Draws the stochastic rounding seed of each run of an op, from the seed of its device.
 #pragma once
 
 #include <cstdint>

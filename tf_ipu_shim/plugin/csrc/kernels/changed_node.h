@@ -1,4 +1,4 @@
-// The properties that TensorFlow needs to create the kernel of a changed node.
+// Completes a node whose op or dtype was changed with the properties from which TensorFlow creates its kernel.
 #pragma once
 
 #include <memory>

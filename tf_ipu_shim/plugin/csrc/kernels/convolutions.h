@@ -1,4 +1,4 @@
-// The convolution ops of TensorFlow, with their gradients.
+// Adds TensorFlow's convolutions and their gradients to a set of op names.
 #pragma once
 
 #include <set>

@@ -1,5 +1,6 @@
-// Registers every CPU kernel for the IPU device: the factory makes the CPU kernel, which then allocates from the chip's
-// arena. Ops that the CPU kernel refuses and XLA supports become programs (`op_programs`).
+// Registers CPU kernels for the IPU device, except those of host ops and reference variables. The factory makes the CPU
+// kernel, which then allocates from the chip's arena. Ops that the CPU kernel refuses and XLA supports become programs
+// (`op_programs`).
 #include <memory>
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// Ops that have no CPU kernel but an XLA one: each runs as a program of one op.
+// Runs ops that XLA supports and TensorFlow's CPU kernels do not, each as a program of one op.
 #ifndef TF_IPU_SHIM_OP_PROGRAMS_H_
 #define TF_IPU_SHIM_OP_PROGRAMS_H_
 

@@ -1,4 +1,4 @@
-// The shape function of ops with an `output_shapes` attribute.
+// Sets an op's output shapes from its attribute `output_shapes`, as the op's shape function.
 #ifndef TF_IPU_SHIM_OUTPUT_SHAPES_H_
 #define TF_IPU_SHIM_OUTPUT_SHAPES_H_
 

@@ -1,5 +1,5 @@
-// Trace events of uncompiled ops. A session step has ops on a device outside compiled programs. A real system compiles
-// and executes them as one program; here TensorFlow's kernels run them op by op.
+// Records trace events for the uncompiled ops of a session's step. A session step has ops on a device outside compiled
+// programs. A real system compiles and executes them as one program; here TensorFlow's kernels run them op by op.
 #pragma once
 
 #include <atomic>

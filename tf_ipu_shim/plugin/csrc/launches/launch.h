@@ -1,4 +1,4 @@
-// The kernel that launches XLA programs on IPUs.
+// Creates the kernel that runs an XLA program (`XlaLaunch`) on an IPU.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// XLA options for launches of IPU programs. The process's own options stay unchanged.
+// Sets XLA's debug options for the launches of IPU programs, and leaves those of the process unchanged.
 #pragma once
 
 namespace tf_ipu_shim {

@@ -1,4 +1,4 @@
-// Queries for error messages: which ops have no kernel, and on which line of the script an op was made.
+// Answers Python's queries about a graph: ops without a kernel, ops that oneDNN runs, and the Python stack of an op.
 #include <string>
 
 #include "device/device.h"

@@ -1,7 +1,7 @@
-// Ctrl-C while programs run. Python's handler only records the signal for its main thread, which waits in TensorFlow
-// until the program ends. So the signal is recorded here too: kernels and waiting threads poll it and fail, and Python
-// raises KeyboardInterrupt when its thread returns (`runtime/interrupts.py`). Nothing is cancelled from outside: an op
-// that fails ends its step, as after any error.
+// Records a Ctrl-C, which kernels and waiting threads poll to end running programs. Python's handler only records the
+// signal for its main thread, which waits in TensorFlow until the program ends. So an op that polls it fails, and
+// Python raises KeyboardInterrupt when its thread returns (`runtime/interrupts.py`). Nothing is cancelled from outside:
+// an op that fails ends its step, as after any error.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The C functions that Python calls through ctypes. No exception and no abort crosses this boundary: errors are
-// returned as strings.
+// Defines the C functions by which Python, through ctypes, sets up the plugin, answers its calls and queries devices.
+// No exception and no abort crosses this boundary: errors are returned as strings.
 #include <cstring>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Filters lines out of TensorFlow's log that every XLA run prints and no user can act on.
+// Filters lines on which no user can act out of TensorFlow's log, such as XLA's notice of its first compilation.
 #include "process/log_noise.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Trace events of the devices, stored until the host fetches them.
+// Records trace events of the devices, and stores them until the host fetches them.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The request to lower a program: the traced function, and the known properties of its arguments at run time.
+// Builds the request to lower a program: its traced function, and the known properties of its arguments.
 #pragma once
 
 #include "protocol/program_messages.h"

@@ -1,4 +1,4 @@
-// Access to a program's variables through the handles that it receives.
+// Finds a program's variables by the handles that it receives, and creates aliases of them on its device.
 #pragma once
 
 #include <string>

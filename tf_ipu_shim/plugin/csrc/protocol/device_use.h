@@ -1,4 +1,4 @@
-// Encodes the use of a device, an enum in the driver's answers, for the wire.
+// Encodes how a device may be used (run, return zeros, compile only) in messages from Python.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A call of the driver in Python: the name of its handler, the request and the answer.
+// Names the types of the request and the answer of a call to the driver in Python.
 #pragma once
 
 namespace tf_ipu_shim {

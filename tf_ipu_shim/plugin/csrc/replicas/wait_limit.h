@@ -1,4 +1,4 @@
-// The time limit for replicas that wait for each other.
+// Reads how long replicas wait for each other: `TF_IPU_SHIM_COLLECTIVE_TIMEOUT`, or ten minutes.
 #pragma once
 
 #include <chrono>

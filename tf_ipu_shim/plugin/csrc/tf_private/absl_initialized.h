@@ -1,5 +1,5 @@
-// Abseil's private SetInitialized: its log obeys the threshold for stderr once a program has initialized the log, which
-// TensorFlow does not do. Checked on TensorFlow 2.21.0.
+// Includes Abseil's private SetInitialized, which makes its log obey the threshold for stderr. TensorFlow never calls
+// it. Checked on TensorFlow 2.21.0.
 #pragma once
 
 #include "absl/log/globals.h"

@@ -1,4 +1,4 @@
-// The HLO of a function, as `experimental_get_compiler_ir` returns it.
+// Declares the TensorFlow function behind `experimental_get_compiler_ir`, which returns a function's HLO.
 #pragma once
 
 #include <string>

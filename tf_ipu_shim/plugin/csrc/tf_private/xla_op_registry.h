@@ -1,4 +1,4 @@
-// The kernels by which TensorFlow converts ops to XLA.
+// Declares TensorFlow's function that registers the kernels that convert ops to XLA.
 #pragma once
 
 namespace tensorflow {

@@ -1,4 +1,4 @@
-// Implements the C functions: they call C++ and turn exceptions into status codes.
+// Implements the C functions that build and run users' ops, and turns C++ exceptions into status codes.
 #include "bridge.h"
 
 #include "built_op.hpp"

@@ -1,4 +1,4 @@
-// The memory of a user's op on the tiles, and its cycles.
+// Describes a user's built op as JSON: its bytes on each tile, and the steps and cycles of its program.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_DESCRIPTION_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_DESCRIPTION_HPP_
 

@@ -1,4 +1,4 @@
-// Writes JSON.
+// Writes strings and lists as JSON.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_JSON_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_JSON_HPP_
 

@@ -1,5 +1,6 @@
-// The request to a user's library: the function to call and its arguments. Python (`poplar/op_calls.py`) and the
-// plugin's kernel write it as bytes: each field as decimal digits of its length, a colon, and its text.
+// Parses the request to build a user's op: the function of the library to call, and its arguments. Python
+// (`poplar_sdk/op_calls.py`) and the plugin's kernel write it as bytes: each field as decimal digits of its length, a
+// colon, and its text.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_OP_CALL_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_OP_CALL_HPP_
 

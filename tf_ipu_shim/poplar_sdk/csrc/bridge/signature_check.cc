@@ -1,4 +1,4 @@
-// Calls metadata functions on trial: C functions do not tell their parameters.
+// Tries metadata functions in a child process, because C functions do not tell their parameters.
 #include "signature_check.hpp"
 
 #include "child_process.hpp"

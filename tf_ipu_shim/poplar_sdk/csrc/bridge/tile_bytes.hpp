@@ -1,5 +1,5 @@
-// Figures by tile, such as bytes, written as JSON with runs of equal tiles joined. Of several IPUs, the tile with a
-// number has the largest figure of those with it.
+// Sums a figure, such as bytes, by tile, and writes it as JSON with runs of equal tiles joined. Of several IPUs, the
+// tile with a number has the largest figure of those with it.
 #ifndef TF_IPU_SHIM_POPLAR_BRIDGE_TILE_BYTES_HPP_
 #define TF_IPU_SHIM_POPLAR_BRIDGE_TILE_BYTES_HPP_
 

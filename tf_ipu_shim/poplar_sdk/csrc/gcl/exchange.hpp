@@ -1,4 +1,4 @@
-// Exchange of tensors between the replicas of a group, from which collectives are built.
+// Exchanges tensors between the replicas of a group: the copies from which collectives are built.
 #ifndef tf_ipu_shim_gcl_exchange_hpp
 #define tf_ipu_shim_gcl_exchange_hpp
 

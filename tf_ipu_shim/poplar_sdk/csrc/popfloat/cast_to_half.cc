@@ -1,4 +1,4 @@
-// Conversions between floats and the bits of float16 values.
+// Converts floats to and from the bits of float16 values, on the host.
 #include <popfloat/experimental/CastToHalf.hpp>
 #include <poputil/detail/elements.hpp>
 

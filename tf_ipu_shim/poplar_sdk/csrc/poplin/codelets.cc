@@ -1,4 +1,4 @@
-// addCodelets() of poplin.
+// Implements `addCodelets()` of poplin, which adds nothing.
 #include <poplin/codelets.hpp>
 
 namespace poplin {

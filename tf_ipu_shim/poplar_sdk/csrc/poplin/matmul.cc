@@ -1,4 +1,4 @@
-// Matmuls, also of groups of matrices.
+// Multiplies matrices and groups of matrices, and creates their operands and results.
 #include <poplin/MatMul.hpp>
 #include <popops/ScaledAdd.hpp>
 #include <poputil/detail/matrices.hpp>

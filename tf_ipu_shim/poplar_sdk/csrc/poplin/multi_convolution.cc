@@ -1,4 +1,4 @@
-// Multi-convolutions.
+// Runs several convolutions one after another, each with its own options, and creates their tensors.
 #include <poplin/MultiConvolution.hpp>
 
 #include "poputil/library.hpp"

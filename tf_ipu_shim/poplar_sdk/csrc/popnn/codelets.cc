@@ -1,4 +1,4 @@
-// addCodelets() of popnn.
+// Implements `addCodelets()` of popnn, which adds nothing.
 #include <popnn/codelets.hpp>
 
 namespace popnn {

@@ -1,4 +1,4 @@
-// Losses, accuracy, and the largest elements of rows.
+// Computes losses with their gradients, accuracy, and the largest or smallest elements of rows.
 #include <popnn/Loss.hpp>
 #include <popops/EncodingConstants.hpp>
 #include <popops/TopK.hpp>

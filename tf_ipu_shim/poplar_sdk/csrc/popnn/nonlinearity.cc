@@ -1,4 +1,4 @@
-// Non-linear functions, softmax and their gradients.
+// Computes non-linear functions, softmax, and their gradients; also log-softmax and spatial softmax.
 #include <istream>
 #include <ostream>
 #include <poplar/detail/compute_sets.hpp>

@@ -1,4 +1,4 @@
-// Pooling over windows of a field, in float.
+// Pools windows of a field, and computes the gradients; sums and averages are accumulated in double.
 #include <limits>
 #include <ostream>
 #include <popnn/Pooling.hpp>

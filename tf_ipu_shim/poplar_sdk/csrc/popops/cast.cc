@@ -1,4 +1,4 @@
-// Conversions between element types.
+// Converts tensors between element types.
 #include <poplar/detail/compute_sets.hpp>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>

@@ -1,4 +1,4 @@
-// addCodelets() of popops.
+// Implements `addCodelets()` of popops, which adds nothing.
 #include <popops/codelets.hpp>
 
 namespace popops {

@@ -1,4 +1,4 @@
-// Gathers and scatters with XLA's semantics.
+// Gathers slices along an axis, and gathers and scatters windows with XLA's semantics.
 #include <cstring>
 #include <popops/DynamicSlice.hpp>
 #include <popops/Gather.hpp>

@@ -1,4 +1,4 @@
-// Histograms.
+// Counts the elements of float or half tensors between given levels (histograms).
 #include <popops/GatherStatistics.hpp>
 #include <poplar/exceptions.hpp>
 

@@ -1,4 +1,4 @@
-// Loops with a counter.
+// Builds loops with a counter, up to a constant or to a limit in a tensor.
 #include <limits>
 #include <popops/ElementWise.hpp>
 #include <popops/Fill.hpp>

@@ -1,4 +1,4 @@
-// Padded views, copies of consecutive rows, and tensors for host copies.
+// Pads and regroups tensors, copies consecutive rows, and creates tensors for copies from and to the host.
 #include <algorithm>
 #include <cstring>
 #include <popops/HostSliceTensor.hpp>

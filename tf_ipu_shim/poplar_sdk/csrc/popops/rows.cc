@@ -1,4 +1,4 @@
-// One-hot encodings, ranges, row-wise functions, image normalisation, and tests over all elements.
+// Implements one-hot rows, ranges, one element per row, image normalisation, and tests for NaN or all true.
 #include <numeric>
 #include <popops/AllTrue.hpp>
 #include <popops/ElementWise.hpp>

@@ -1,4 +1,4 @@
-// Adds scaled tensors.
+// Adds a scaled tensor to another, or subtracts it; both may be scaled.
 #include <popops/ElementWise.hpp>
 #include <popops/ScaledAdd.hpp>
 

@@ -1,4 +1,4 @@
-// addCodelets() of poprand.
+// Implements `addCodelets()` of poprand, which adds nothing.
 #include <poprand/codelets.hpp>
 
 namespace poprand {

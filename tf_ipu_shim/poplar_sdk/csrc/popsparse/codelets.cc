@@ -1,4 +1,4 @@
-// addCodelets() of popsparse.
+// Implements `addCodelets()` of popsparse, which adds nothing.
 #include <popsparse/codelets.hpp>
 
 namespace popsparse {

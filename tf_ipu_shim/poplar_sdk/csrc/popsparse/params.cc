@@ -1,4 +1,4 @@
-// Sizes of layers and matmuls with a sparse operand: conversions and printing.
+// Converts between ratios and numbers of non-zero values of sparse operands, and prints their parameters.
 #include <cmath>
 #include <ostream>
 #include <popsparse/FullyConnectedParams.hpp>

@@ -1,4 +1,4 @@
-// Debug information of library functions.
+// Records the arguments and results of library functions as debug information.
 #include <poputil/DebugInfo.hpp>
 
 namespace poputil {

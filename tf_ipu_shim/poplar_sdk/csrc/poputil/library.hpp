@@ -1,4 +1,4 @@
-// Code that the libraries' sources share: kernels, options, and short names for both.
+// Includes what the sources of PopLibs need, and shortens its names: tensors, kernels, options and their tables.
 #ifndef tf_ipu_shim_poputil_library_hpp
 #define tf_ipu_shim_poputil_library_hpp
 

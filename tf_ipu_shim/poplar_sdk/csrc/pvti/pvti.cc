@@ -1,4 +1,4 @@
-// Channels, tracepoints and graphs.
+// Records tracepoints, and points of plots, of enabled channels in the process's trace.
 #include <pvti/pvti.hpp>
 
 #include "pvti/trace_file.hpp"

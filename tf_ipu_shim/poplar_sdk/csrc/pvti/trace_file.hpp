@@ -1,4 +1,4 @@
-// The file of a trace.
+// Writes the trace file of the process, and lists its channels.
 #ifndef tf_ipu_shim_pvti_trace_file_hpp
 #define tf_ipu_shim_pvti_trace_file_hpp
 

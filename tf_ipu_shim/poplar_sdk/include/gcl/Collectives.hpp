@@ -1,4 +1,4 @@
-// Collectives of the replicas of a graph.
+// All-reduces, gathers, scatters and broadcasts tensors between the replicas of a graph.
 #ifndef gcl_Collectives_hpp
 #define gcl_Collectives_hpp
 

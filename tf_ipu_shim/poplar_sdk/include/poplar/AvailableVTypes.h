@@ -1,4 +1,4 @@
-// The vector layouts of the simulated IPUs: those of a Mk2 IPU.
+// Defines the macros that tell codelets which vector layouts the simulated IPUs (Mk2) have.
 #ifndef POPLAR_AVAILABLE_V_TYPES_H
 #define POPLAR_AVAILABLE_V_TYPES_H
 

@@ -1,5 +1,6 @@
-// Controls a tile's floating-point unit. Engine options select its exceptions. Half rounds to the nearest value and
-// overflows to infinity, so only setStochasticRounding(false) is supported. Every other call throws poplar_error.
+// Functions that control a tile's floating-point unit, of which only setStochasticRounding(false) is supported. Half
+// rounds to the nearest value and overflows to infinity; engine options select the exceptions. Every other call throws
+// poplar_error.
 #ifndef poplar_CSRFunctions_hpp
 #define poplar_CSRFunctions_hpp
 

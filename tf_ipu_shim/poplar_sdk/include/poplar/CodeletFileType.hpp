@@ -1,4 +1,4 @@
-// Kinds of files with codelets.
+// The kinds of files that codelets are loaded from, such as C++ source and object files.
 #ifndef poplar_CodeletFileType_hpp
 #define poplar_CodeletFileType_hpp
 

@@ -1,4 +1,4 @@
-// The cycles of programs, by the cycle model.
+// Counts the cycles of a program, and reads the counter, by the cycle model.
 #ifndef poplar_CycleCount_hpp
 #define poplar_CycleCount_hpp
 

@@ -1,4 +1,4 @@
-// Streams between host and device, and buffers in the host's memory.
+// Streams between host and device, and remote buffers in the host's memory.
 #ifndef poplar_DataStream_hpp
 #define poplar_DataStream_hpp
 

@@ -1,4 +1,4 @@
-// Compiled programs.
+// Holds compiled programs, which can be written to a file and read again.
 #ifndef poplar_Executable_hpp
 #define poplar_Executable_hpp
 

@@ -1,5 +1,5 @@
-// The layouts of a vertex's vectors. On the CPU each is a pointer and a size. A layout determines which members a
-// codelet may use, and how many bytes the field needs in the vertex's state on an IPU.
+// Lists the memory layouts that a vertex's vectors may have. On the CPU each is a pointer and a size. A layout
+// determines which members a codelet may use, and how many bytes the field needs in the vertex's state on an IPU.
 #ifndef POPLAR_FIELD_TYPES_HPP
 #define POPLAR_FIELD_TYPES_HPP
 

@@ -1,4 +1,4 @@
-// The figures of a modelled IPU.
+// Describes an IPU Model by tiles, clock and other figures, and creates devices and targets of it.
 #ifndef poplar_IPUModel_hpp
 #define poplar_IPUModel_hpp
 

@@ -1,4 +1,4 @@
-// The steps of control programs.
+// The steps of which control programs consist: copies, loops, branches, calls and compute sets.
 #ifndef poplar_Program_hpp
 #define poplar_Program_hpp
 

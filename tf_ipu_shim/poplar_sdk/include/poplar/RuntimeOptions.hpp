@@ -1,4 +1,4 @@
-// Included by programs for the options of a run: engines take these as OptionFlags.
+// Includes OptionFlags, which hold the options of a run, under the name of Graphcore's header.
 #ifndef poplar_RuntimeOptions_hpp
 #define poplar_RuntimeOptions_hpp
 

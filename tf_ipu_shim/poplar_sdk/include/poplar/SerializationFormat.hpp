@@ -1,4 +1,4 @@
-// The formats of Graph::serialize.
+// The formats that `Graph::serialize()` can write: binary and JSON.
 #ifndef poplar_SerializationFormat_hpp
 #define poplar_SerializationFormat_hpp
 

@@ -1,4 +1,4 @@
-// The IPU system that a graph is built for.
+// Describes the IPU system that a graph is built for: IPUs, tiles, memory, workers and clock.
 #ifndef poplar_Target_hpp
 #define poplar_Target_hpp
 

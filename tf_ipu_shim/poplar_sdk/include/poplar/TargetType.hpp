@@ -1,4 +1,4 @@
-// Kinds of devices.
+// The kinds of devices that a graph can be built for: IPU, IPU Model and CPU.
 #ifndef poplar_TargetType_hpp
 #define poplar_TargetType_hpp
 

@@ -1,4 +1,4 @@
-// Views of variables' elements.
+// Tensors: views of the elements of variables, which can be sliced, reshaped and concatenated.
 #ifndef poplar_Tensor_hpp
 #define poplar_Tensor_hpp
 

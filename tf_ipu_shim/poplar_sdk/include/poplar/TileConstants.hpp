@@ -1,4 +1,4 @@
-// Included by codelets for the numbers, addresses and registers of a tile.
+// Includes the constants of a tile, under the name of Graphcore's header.
 #ifndef POPLAR_TILE_CONSTANTS_HPP
 #define POPLAR_TILE_CONSTANTS_HPP
 

@@ -1,4 +1,4 @@
-// The number of replicas of a graph.
+// A type for the number of replicas that a graph is built for.
 #ifndef poplar_replication_factor_hpp
 #define poplar_replication_factor_hpp
 

@@ -1,4 +1,4 @@
-// Computes output sizes of a convolution, and the parameters of its gradients.
+// Computes dilated sizes, input and kernel indices, and the parameters of a convolution's gradient.
 #ifndef poplin_ConvUtil_hpp
 #define poplin_ConvUtil_hpp
 

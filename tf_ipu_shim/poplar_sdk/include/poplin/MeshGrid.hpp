@@ -1,4 +1,4 @@
-// Grids of coordinates.
+// Creates evenly spaced values, and grids of coordinates from two vectors.
 #ifndef poplin_MeshGrid_hpp
 #define poplin_MeshGrid_hpp
 

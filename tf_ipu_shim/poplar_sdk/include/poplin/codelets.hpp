@@ -1,4 +1,4 @@
-// The codelets of poplin.
+// `addCodelets()` of poplin, which adds nothing.
 #ifndef poplin_codelets_hpp
 #define poplin_codelets_hpp
 

@@ -1,4 +1,4 @@
-// Gated recurrent layers.
+// Creates and runs gated recurrent layers (GRU), and computes their gradients.
 //
 // Both gates r and u are the recurrent activation of x W + h U + b. The candidate is c = act(x W + (r h) U + b), and the
 // output h' = u h + (1 - u) c. With `resetAfter` the candidate is c = act(x W + b + r (h U + b')). Biases are then {3,

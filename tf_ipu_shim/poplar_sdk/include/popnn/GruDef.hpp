@@ -1,4 +1,4 @@
-// The gates of a GRU cell.
+// Numbers the units of a GRU cell: reset gate, update gate and candidate.
 #ifndef popnn_GruDef_hpp
 #define popnn_GruDef_hpp
 

@@ -1,4 +1,4 @@
-// Losses with their gradients, accuracy, and the largest elements of rows.
+// Computes losses with their gradients, accuracy, and the largest or smallest elements of rows.
 #ifndef popnn_Loss_hpp
 #define popnn_Loss_hpp
 

@@ -1,4 +1,4 @@
-// Long short-term memory layers.
+// Creates and runs long short-term memory layers (LSTM), and computes their gradients.
 //
 // The gates f, i, o and the candidate g are activations of x W + h U + b. The cell state is c' = f c + i g, and the
 // output h' = o act(c'). Sequences are {steps, batch, size}. Weights are {4, input, output} and {4, output, output},

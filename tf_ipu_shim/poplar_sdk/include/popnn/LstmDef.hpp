@@ -1,4 +1,4 @@
-// The gates of an LSTM cell.
+// Numbers the units of an LSTM cell: forget, input and output gates, and candidate.
 #ifndef popnn_LstmDef_hpp
 #define popnn_LstmDef_hpp
 

@@ -1,4 +1,4 @@
-// The non-linear functions.
+// The kinds of non-linearity.
 #ifndef popnn_NonLinearityDef_hpp
 #define popnn_NonLinearityDef_hpp
 

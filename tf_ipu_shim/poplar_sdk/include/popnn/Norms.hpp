@@ -1,4 +1,4 @@
-// Parameters of normalisation layers: one for each channel.
+// Creates the parameters of normalisation layers, gamma and beta, with an element for each channel.
 #ifndef popnn_Norms_hpp
 #define popnn_Norms_hpp
 

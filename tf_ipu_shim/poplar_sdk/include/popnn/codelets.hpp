@@ -1,4 +1,4 @@
-// The codelets of popnn.
+// `addCodelets()` of popnn, which adds nothing.
 #ifndef popnn_codelets_hpp
 #define popnn_codelets_hpp
 

@@ -1,4 +1,4 @@
-// The logical and of all elements.
+// Computes the logical AND of all elements of a tensor.
 #ifndef popops_AllTrue_hpp
 #define popops_AllTrue_hpp
 

@@ -1,4 +1,4 @@
-// Creates results of element-wise operations.
+// Creates a result for an element-wise operation, with the inputs' common shape and a matching tile mapping.
 #ifndef popops_ElementWiseUtil_hpp
 #define popops_ElementWiseUtil_hpp
 

@@ -1,4 +1,4 @@
-// One-hot rows and ranges of integers.
+// Writes one-hot rows, and ranges of consecutive integers (iota).
 #ifndef popops_Encoding_hpp
 #define popops_Encoding_hpp
 

@@ -1,4 +1,4 @@
-// The label of masked rows, and a small constant for logarithms.
+// Defines the label of rows that losses ignore, and small constants added before a logarithm.
 #ifndef popops_EncodingConstants_hpp
 #define popops_EncodingConstants_hpp
 

@@ -1,4 +1,4 @@
-// Loops with a counter.
+// Builds loops with a counter, up to a constant or to a limit in a tensor.
 #ifndef popops_Loop_hpp
 #define popops_Loop_hpp
 

@@ -1,4 +1,4 @@
-// Reads and prints the operations of reductions.
+// Reads and prints the names of reduction operations.
 #ifndef popops_Operation_hpp
 #define popops_Operation_hpp
 

@@ -1,4 +1,4 @@
-// The operations of reductions.
+// The operations that a reduction can apply, such as ADD and MAX.
 #ifndef popops_OperationDef_hpp
 #define popops_OperationDef_hpp
 

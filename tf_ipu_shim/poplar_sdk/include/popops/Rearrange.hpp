@@ -1,4 +1,4 @@
-// Changes the order of a tensor's elements in memory, not its values.
+// Copies tensors to variables with elements grouped along a dimension; `regroupIfBeneficial()` copies nothing.
 #ifndef popops_Rearrange_hpp
 #define popops_Rearrange_hpp
 

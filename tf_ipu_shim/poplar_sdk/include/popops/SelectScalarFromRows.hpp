@@ -1,4 +1,4 @@
-// One element of each row.
+// Selects one element of each row of a matrix, by an index for each row.
 #ifndef popops_SelectScalarFromRows_hpp
 #define popops_SelectScalarFromRows_hpp
 

@@ -1,4 +1,4 @@
-// Copies consecutive rows of one tensor to another.
+// Copies ranges of consecutive rows from one tensor to another, at offsets read when the program runs.
 #ifndef popops_SequenceSlice_hpp
 #define popops_SequenceSlice_hpp
 

@@ -1,4 +1,4 @@
-// The order of the results of topK().
+// The orders in which topK() can return its results.
 #ifndef popops_SortOrder_hpp
 #define popops_SortOrder_hpp
 

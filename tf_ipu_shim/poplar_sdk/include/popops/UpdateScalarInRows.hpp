@@ -1,4 +1,4 @@
-// Updates one element of each row.
+// Subtracts 1 from one element of each row of a matrix, by an index for each row.
 #ifndef popops_UpdateScalarInRows_hpp
 #define popops_UpdateScalarInRows_hpp
 

@@ -1,4 +1,4 @@
-// The codelets of popops.
+// `addCodelets()` of popops, which adds nothing.
 #ifndef popops_codelets_hpp
 #define popops_codelets_hpp
 

@@ -1,6 +1,6 @@
-// Random tensors. Values depend only on the seed, its modifier and the element's index, so a seed produces the same
-// values on every machine. An IPU produces other values. Without a seed each call draws from the state that setSeed()
-// sets. Results have the mapping of the reference.
+// Draws random tensors and dropout masks. Values depend only on the seed, its modifier and the element's index, so a
+// seed produces the same values on every machine. An IPU produces other values. Without a seed each call draws from the
+// state that setSeed() sets. Results have the mapping of the reference.
 #ifndef poprand_RandomGen_hpp
 #define poprand_RandomGen_hpp
 

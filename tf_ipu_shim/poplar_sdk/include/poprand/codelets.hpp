@@ -1,4 +1,4 @@
-// The codelets of poprand.
+// `addCodelets()` of poprand, which adds nothing.
 #ifndef poprand_codelets_hpp
 #define poprand_codelets_hpp
 

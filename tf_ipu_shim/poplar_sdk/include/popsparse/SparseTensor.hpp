@@ -1,4 +1,5 @@
-// Sparse matrices on the device. Their tensors have one dimension.
+// A sparse matrix on the device, as a tensor of positions (meta information) and one of values. Their tensors have one
+// dimension.
 #ifndef popsparse_SparseTensor_hpp
 #define popsparse_SparseTensor_hpp
 

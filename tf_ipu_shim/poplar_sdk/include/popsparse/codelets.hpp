@@ -1,4 +1,4 @@
-// The codelets of popsparse.
+// `addCodelets()` of popsparse, which adds nothing.
 #ifndef popsparse_codelets_hpp
 #define popsparse_codelets_hpp
 

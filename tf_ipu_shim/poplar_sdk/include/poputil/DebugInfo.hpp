@@ -1,4 +1,4 @@
-// Debug information of library functions: the names and values of their arguments.
+// Records the arguments and results of library functions as debug information.
 #ifndef poputil_DebugInfo_hpp
 #define poputil_DebugInfo_hpp
 

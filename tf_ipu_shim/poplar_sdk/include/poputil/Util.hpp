@@ -1,4 +1,4 @@
-// Helper functions for intervals, indices and tensors.
+// Merges and splits intervals, flattens indices, and duplicates and reshapes tensors.
 #ifndef poputil_Util_hpp
 #define poputil_Util_hpp
 

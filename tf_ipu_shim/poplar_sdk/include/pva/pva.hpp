@@ -1,4 +1,4 @@
-// Included by programs for the reader of profiles. It has no function here: code that calls one does not compile.
+// An empty header under the name of Graphcore's profile reader: code that calls its functions does not compile.
 #ifndef pva_pva_hpp
 #define pva_pva_hpp
 

@@ -1,5 +1,5 @@
-// Tracepoints and graphs of a program. With PVTI_OPTIONS='{"enable":"true"}' a file of the trace format of Chrome has
-// them, in the folder of the option "directory"; otherwise nothing is recorded.
+// Tracepoints, and plots of numbers over time, that a program records in a trace. With PVTI_OPTIONS='{"enable":"true"}'
+// the trace is a file in Chrome's trace format, in the folder of the option "directory"; otherwise nothing is recorded.
 #ifndef pvti_pvti_hpp
 #define pvti_pvti_hpp
 

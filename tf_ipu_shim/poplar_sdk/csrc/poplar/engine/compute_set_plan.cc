@@ -1,4 +1,4 @@
-// Compute sets: checks of connections and overlapping writes, and the addresses of each vertex's data.
+// Checks the connections and overlapping writes of compute sets, and plans the memory of their vertices' fields.
 #include "poplar/engine/plan.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Engines: load and run compiled programs.
+// Implements `poplar::Engine`, which loads and runs compiled programs, and connects their streams.
 #include "poplar/engine/runner.hpp"
 #include "poplar/target/option_tables.hpp"
 

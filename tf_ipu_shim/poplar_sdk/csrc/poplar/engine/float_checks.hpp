@@ -1,4 +1,4 @@
-// Exceptions of the float unit, which engine options turn into errors.
+// Watches the CPU's float unit for exceptions that engine options turn into errors.
 #ifndef poplar_csrc_float_checks_hpp
 #define poplar_csrc_float_checks_hpp
 

@@ -1,4 +1,4 @@
-// Compiled steps that call functions on the data of tensors, and those that count cycles.
+// Compiled steps that call C++ functions of libraries or the host, and those that read or count cycles.
 #ifndef poplar_csrc_kernel_steps_hpp
 #define poplar_csrc_kernel_steps_hpp
 

@@ -1,4 +1,4 @@
-// The profiles of an engine: what its graph needs, and what the programs that ran cost.
+// Returns and prints an engine's profiles: the graph's bytes by tile, and the cycles of programs that ran.
 #include "poplar/engine/runner.hpp"
 #include "poplar/target/option_tables.hpp"
 

@@ -1,4 +1,4 @@
-// The random generators' state, and the floating-point control, of programs.
+// Reads and writes the random generators' state; most calls that control the floating-point unit throw.
 #include <poplar/CSRFunctions.hpp>
 #include <poplar/RandomSeed.hpp>
 #include <poplar/detail/kernel.hpp>

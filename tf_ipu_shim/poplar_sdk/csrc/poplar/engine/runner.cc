@@ -1,4 +1,4 @@
-// Allocates the memory of replicas, connects streams, and copies tensors to and from the host.
+// Runs compiled programs: allocates the memory of replicas, connects streams, and copies to and from the host.
 #include "poplar/engine/runner.hpp"
 
 #include <poplar/TypeConversion.hpp>

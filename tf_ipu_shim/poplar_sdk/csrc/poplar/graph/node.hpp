@@ -1,4 +1,4 @@
-// The kinds of steps in a program.
+// Defines the steps of a program as structs: copies, loops, branches, calls, compute sets and kernels.
 #ifndef poplar_csrc_node_hpp
 #define poplar_csrc_node_hpp
 

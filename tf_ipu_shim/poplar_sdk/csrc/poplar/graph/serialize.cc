@@ -1,4 +1,4 @@
-// Writes a graph: as JSON here.
+// Writes a graph as JSON or in the binary format of this project.
 #include "poplar/graph/state.hpp"
 
 #include <poplar/ProfileValue.hpp>

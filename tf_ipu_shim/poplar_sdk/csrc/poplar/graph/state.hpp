@@ -1,4 +1,4 @@
-// The elements of a graph, shared by all of its virtual graphs.
+// Stores the variables, vertices, compute sets and functions of a graph, which its virtual graphs share.
 #ifndef poplar_csrc_state_hpp
 #define poplar_csrc_state_hpp
 

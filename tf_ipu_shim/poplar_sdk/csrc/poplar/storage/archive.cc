@@ -1,4 +1,4 @@
-// Functions of libraries in a file: the number of the library, and the place in it.
+// Writes a pointer to a library's function as its library and place there, and finds the function when read.
 #include <poplar/detail/archive.hpp>
 
 #include <poplar/exceptions.hpp>

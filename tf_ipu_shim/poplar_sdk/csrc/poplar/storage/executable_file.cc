@@ -1,4 +1,5 @@
-// Files of executables and graphs: a head, the libraries that the steps of programs are from, and the data.
+// Writes executables and graphs to files, and reads executables. A file has a head, the libraries that the steps of
+// programs are from, and the data.
 #include "poplar/engine/plan.hpp"
 #include "poplar/storage/graph_fields.hpp"
 

@@ -1,4 +1,4 @@
-// How the parts of graphs and programs are transferred to and from files.
+// Lists the fields of graphs and programs that are written to files and read from them.
 #ifndef poplar_csrc_graph_fields_hpp
 #define poplar_csrc_graph_fields_hpp
 

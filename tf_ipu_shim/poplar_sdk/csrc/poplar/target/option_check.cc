@@ -1,4 +1,4 @@
-// Checks options against tables.
+// Checks a function's options against its table, and suggests the nearest name for an unknown one.
 #include <poplar/detail/options.hpp>
 #include <poplar/exceptions.hpp>
 

@@ -1,4 +1,4 @@
-// Strided views over elements and runs of elements.
+// Slices, permutes, reshapes and concatenates views, which are strided arrays of elements or of runs of them.
 #include "poplar/views/view.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Functions that create the tensors of one kind of recurrent layer, and count its operations.
+// A macro that defines an LSTM's or GRU's functions that create tensors and count floating-point operations.
 #ifndef tf_ipu_shim_popnn_recurrent_creators_hpp
 #define tf_ipu_shim_popnn_recurrent_creators_hpp
 

@@ -1,4 +1,4 @@
-// Gated recurrent layers.
+// Runs gated recurrent layers (GRU), and computes their gradients and weight updates.
 #include <popnn/Gru.hpp>
 
 #include "popnn/recurrent/creators.hpp"

@@ -1,4 +1,4 @@
-// Long short-term memory layers.
+// Runs long short-term memory layers (LSTM), and computes their gradients and weight updates.
 #include <popnn/Lstm.hpp>
 #include <popops/Zero.hpp>
 

@@ -1,4 +1,4 @@
-// Tensors of recurrent layers, mapped linearly.
+// Creates the tensors of recurrent layers, mapped linearly, and counts their bytes by tile.
 #include <popnn/Rnn.hpp>
 
 #include "poputil/library.hpp"

@@ -1,4 +1,4 @@
-// The arithmetic of recurrent layers, in float.
+// Computes the steps of recurrent layers in float: matmuls, activations and their gradients.
 #include "popnn/recurrent/steps.hpp"
 
 #include <poputil/detail/matrices.hpp>

@@ -1,4 +1,4 @@
-// Loops of the operations with two and three operands.
+// Computes element-wise operations of two and three operands, such as Add and Select, on blocks of elements.
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")  // the loops are vectorised
 #include <algorithm>
 

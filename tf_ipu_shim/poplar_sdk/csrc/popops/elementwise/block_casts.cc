@@ -1,4 +1,4 @@
-// Conversions of blocks between element types.
+// Converts blocks of elements between types, and half to and from float.
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")  // the loops are vectorised
 #include <poputil/detail/elements.hpp>
 

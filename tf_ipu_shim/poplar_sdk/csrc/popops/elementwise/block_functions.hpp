@@ -1,4 +1,5 @@
-// Functions on blocks of elements, to which expressions are compiled. They compute half in float.
+// Declares functions that compute one operation on a block of elements, for compiled expressions. They compute half in
+// float.
 #ifndef tf_ipu_shim_popops_block_functions_hpp
 #define tf_ipu_shim_popops_block_functions_hpp
 

@@ -1,4 +1,4 @@
-// Loops of the operations with one operand.
+// Computes element-wise operations of one operand, such as Abs and Exp, on blocks of elements.
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")  // the loops are vectorised
 #include <Eigen/Core>
 

@@ -1,4 +1,4 @@
-// Names, comparison and printing of expressions.
+// Names, compares and prints the expressions of popops::map().
 #include <ostream>
 #include <popops/Expr.hpp>
 #include <popops/detail/names.hpp>

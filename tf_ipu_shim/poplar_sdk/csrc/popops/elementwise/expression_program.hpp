@@ -1,4 +1,4 @@
-// Expressions, compiled to functions on blocks of elements.
+// Compiles an expression of popops::map() to a list of functions that run on blocks of elements.
 #ifndef tf_ipu_shim_popops_expression_program_hpp
 #define tf_ipu_shim_popops_expression_program_hpp
 

@@ -1,4 +1,4 @@
-// Conversions between floats and the bits of float16 values, on the host.
+// Converts floats to and from the bits of float16 values, on the host.
 #ifndef popfloat_experimental_CastToHalf_hpp
 #define popfloat_experimental_CastToHalf_hpp
 

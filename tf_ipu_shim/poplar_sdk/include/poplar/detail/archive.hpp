@@ -1,4 +1,4 @@
-// Values that are written to a file, and read again by a process with the same libraries.
+// Writes values to a file, and reads them in a process that has loaded the same libraries.
 #ifndef poplar_detail_archive_hpp
 #define poplar_detail_archive_hpp
 

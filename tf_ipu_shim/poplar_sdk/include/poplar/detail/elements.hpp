@@ -1,4 +1,4 @@
-// The memory that a vector of a vertex is bound to.
+// Gives codelets access to the elements of a vertex's vector, with bounds checks in checked builds.
 #ifndef POPLAR_DETAIL_ELEMENTS_HPP
 #define POPLAR_DETAIL_ELEMENTS_HPP
 

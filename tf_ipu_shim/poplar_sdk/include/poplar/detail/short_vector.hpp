@@ -1,4 +1,5 @@
-// The class of short vectors. Its lanes are a vector type of the compiler, which has no members x and y in g++.
+// The class of short vectors such as float2 and half4, with the members x, y, z and w. Its lanes are a vector type of
+// the compiler, which has no members x and y in g++.
 #ifndef POPLAR_DETAIL_SHORT_VECTOR_HPP
 #define POPLAR_DETAIL_SHORT_VECTOR_HPP
 

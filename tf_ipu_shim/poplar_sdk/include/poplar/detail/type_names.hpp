@@ -1,4 +1,4 @@
-// Names of the types of fields.
+// The names that C++ types have in Poplar (`half`, `unsigned int`), for the fields of vertices.
 #ifndef POPLAR_DETAIL_TYPE_NAMES_HPP
 #define POPLAR_DETAIL_TYPE_NAMES_HPP
 

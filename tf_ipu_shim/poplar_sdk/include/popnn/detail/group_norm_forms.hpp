@@ -1,4 +1,4 @@
-// Functions of normalisation layers that are group normalisation with a fixed number of groups.
+// A macro that defines the functions of layer and instance normalisation as group normalisation.
 #ifndef popnn_detail_group_norm_forms_hpp
 #define popnn_detail_group_norm_forms_hpp
 

@@ -1,4 +1,4 @@
-// C++ numbers as operands of element-wise functions.
+// Turns C++ numbers into operands of element-wise functions: scalar constants of a tensor's type.
 #ifndef popops_detail_constant_operand_hpp
 #define popops_detail_constant_operand_hpp
 

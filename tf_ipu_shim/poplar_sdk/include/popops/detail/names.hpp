@@ -1,4 +1,4 @@
-// The names of element-wise operations.
+// Declares functions that return the names of element-wise operations.
 #ifndef popops_detail_names_hpp
 #define popops_detail_names_hpp
 

@@ -1,4 +1,4 @@
-// Code that the libraries' kernels share: new results, scalars, and adding a kernel.
+// Creates results and scalars of library functions, and adds their kernels to programs.
 #ifndef poputil_detail_kernels_hpp
 #define poputil_detail_kernels_hpp
 

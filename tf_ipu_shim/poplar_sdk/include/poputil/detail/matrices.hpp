@@ -1,4 +1,4 @@
-// Matmuls in memory, by Eigen, which TensorFlow includes.
+// Multiplies row-major float matrices with Eigen, from TensorFlow's headers.
 #ifndef poputil_detail_matrices_hpp
 #define poputil_detail_matrices_hpp
 
