@@ -33,6 +33,10 @@ class _ConfigBase(metaclass=_ClosedAfterInit):
     """Base of configurations and their categories; a subclass creates its options and categories in `__init__`."""
 
     _deprecations: dict[str, str] = {}
+    _attributes: dict[str, AttributeMetadata]
+    _open: bool
+    _prefix: str
+    _depth: int
 
     def __new__(cls: type[_Self], *args: Any, **kwargs: Any) -> _Self:
         config = super().__new__(cls)
