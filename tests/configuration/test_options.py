@@ -23,6 +23,7 @@ from option_observers import (
     places,
     results,
     rounded,
+    solves,
     streamed,
 )
 from option_runs import (
@@ -171,6 +172,10 @@ EXERCISES = {
         {},
         {"config": {"matmuls.poplar_options": {"availableMemoryProportion": "0.001"}}},
     ),
+    (IPU_CONFIG, "optimizations.triangular_solve_expander_block_size"): (
+        {"call": solves},
+        {"config": {"optimizations.triangular_solve_expander_block_size": 8}},
+    ),
     **{
         (IPU_CONFIG, f"io_tiles.{option}"): (
             {"call": streamed, "config": {**IO_TILES, f"io_tiles.{option}": before}},
@@ -279,7 +284,7 @@ EXERCISES = {
     ),
     **{
         (PIPELINE, f"{way}_propagation_stages_poplar_options"): (
-            {"call": pipeline},
+            {"call": pipeline, "width": 256},
             {f"{way}_propagation_stages_poplar_options": [PLAIN, STAGE_OPTIONS, *[PLAIN] * (STAGES - 2)]},
         )
         for way in ("forward", "backward")

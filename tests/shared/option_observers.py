@@ -107,11 +107,11 @@ def output(environment, config=None, flags="", sdk="3.4", engine=None, capfd=Non
     return utils.extract_all_types_from_event_trace(events), texts, told, kept, profiles()
 
 
-_COUNTED = ("product", "feed", "collective", "host")
+_COUNTED = ("product", "solve", "feed", "collective", "host")
 
 
 def cycles(environment, config=None, call=None, **options):
-    """Cycles of products, collectives, copies and feeds; what the largest product needs beside the tensors."""
+    """Cycles of products, solves, collectives, copies and feeds; what the largest product needs beside the tensors."""
     run = call or products
     ipus = STAGES if run in (pipeline, collectives) else 1
     environment({**COMPILE_ONLY, **(config or {})}, engine=REPORT, ipus=ipus)
@@ -135,6 +135,15 @@ def on_the_host():
         with scopes.ipu_scope("/device:IPU:0"):
             result = ipu_compiler.compile(lambda x: body(x * 3.0), [x])
         session.run(result, {x: np.ones((8, 8))})
+
+
+def solves():
+    """Compiles the solution of a triangular system."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [64, 64])
+        with scopes.ipu_scope("/device:IPU:0"):
+            result = ipu_compiler.compile(tf.linalg.triangular_solve, [x, x])
+        session.run(result, {x: np.eye(64)})
 
 
 def collectives():
