@@ -15,7 +15,7 @@ namespace {
 
 using tensorflow::Status;
 
-// The C functions of `poplar/csrc/bridge/bridge.h`. Each returns a status code, and for a failure a text to free.
+// The C functions of `poplar_sdk/csrc/bridge/bridge.h`. Each returns a status code, and for a failure a text to free.
 struct Bridge {
   int (*build)(const char* call, size_t size, void** op, char** error) = nullptr;
   void (*release)(void* op) = nullptr;

@@ -12,7 +12,7 @@
 
 namespace tf_ipu_shim {
 
-// Appends a field of a call's description (`poplar/csrc/bridge/op_call.hpp`).
+// Appends a field of a call's description (`poplar_sdk/csrc/bridge/op_call.hpp`).
 void AppendField(const std::string& value, std::string* call);
 
 // Keeps the built ops of a program, with which the fifth field of their calls begins, until its last lease is gone.
