@@ -1,4 +1,4 @@
-"""Formats the porting report as text."""
+"""Lays out the findings of `tf-ipu check` as lines of text."""
 
 from __future__ import annotations
 

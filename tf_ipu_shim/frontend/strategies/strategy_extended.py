@@ -1,4 +1,4 @@
-"""The shared base of the strategies' extended classes: one IPU device with its host.
+"""Places variables, runs steps and reduces values for all strategies: one IPU device with its host.
 
 Fills in the methods that `distribute_lib.StrategyExtendedV1` leaves to its subclasses, as
 `one_device_strategy.OneDeviceExtended` does; checked on TensorFlow 2.15.1 and 2.21.0.

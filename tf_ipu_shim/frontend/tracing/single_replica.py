@@ -1,4 +1,4 @@
-"""Builds assertions that fail on several replicas if an uncompiled op has an operand that differs by replica."""
+"""Asserts that a device has one replica, for uncompiled ops whose operand would differ between replicas."""
 
 from __future__ import annotations
 

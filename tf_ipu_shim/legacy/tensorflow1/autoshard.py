@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.autoshard` of SDK 1.0 to 1.4: automatic sharding of a graph."""
+"""`tensorflow.python.ipu.autoshard` of SDK 2.0 and older: automatic sharding of a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tensorflow.python.ipu.autoshard_cnn` of SDK 1.0 to 1.4: the same as `autoshard`."""
+"""`tensorflow.python.ipu.autoshard_cnn` of SDK 2.0 and older: the same as `autoshard`."""
 
 from __future__ import annotations
 

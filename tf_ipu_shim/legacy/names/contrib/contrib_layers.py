@@ -1,4 +1,4 @@
-"""Initializers, regularizers and embeddings of `tensorflow.contrib.layers`, with their original arguments."""
+"""Initializers, regularizers, embeddings and reshaping layers of `tensorflow.contrib.layers`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-// Ops that start, select and delete an infeed's iterator in eager execution, or follow TensorFlow's in sessions.
+// Ops that start, replace and delete an infeed's dataset iterator in eager execution, and in sessions learn from
+// TensorFlow's own op which iterator has started.
 //
 // Deleting an iterator waits for the thread that tunes its dataset. TensorFlow wakes that thread before it marks the
 // dataset as cancelled, so the thread may sleep again. It sleeps for half of the iterator's lifetime, a minute at most

@@ -1,5 +1,5 @@
-// Deletes what threads of a dataset may still hold, each in a separate thread. The end of the process leaves those that
-// are not over then: what they use stays, and no exit handler runs.
+// Runs deletions that may block, such as of an infeed's iterator, each in a separate thread. The end of the process
+// leaves those that are not over then: what they use stays, and no exit handler runs.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Turns exceptions and crashes of users' code into failures.
+// Calls users' code: its exceptions become errors for TensorFlow, a crash prints a line that names the library.
 #include "failure.hpp"
 
 #include "child_process.hpp"

@@ -1,4 +1,4 @@
-// Checks the arguments of tensor views: slices, reshapes, concatenations.
+// Implements poplar::Tensor: slices, reshapes, concatenations and other views, with checks of their arguments.
 #include "poplar/graph/state.hpp"
 
 #include <algorithm>
