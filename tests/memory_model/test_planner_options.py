@@ -278,6 +278,7 @@ def test_recurrent_layers_plan_the_products_of_their_gradients(planned, kind, ga
 
 STARVED = pipelining_ops.PipelineStageOptions(matmul_options={"availableMemoryProportion": "0"})
 FREE = pipelining_ops.PipelineStageOptions()
+WIDTH = 32
 
 
 def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
@@ -285,18 +286,18 @@ def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
         folder = tmp_path / "_".join(["reports", *options])
         engine = {"autoReport.all": "true", "autoReport.directory": str(folder)}
         environment(option_runs.COMPILE_ONLY, engine=engine)
-        option_runs.pipeline(**options)
+        option_runs.pipeline(width=WIDTH, **options)
         (made,) = (reader.read_profile(one) for one in folder.iterdir())
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
     def plans(first=0.6, second_backward=0.6):
-        """Four stages: 8 x 16 by 16 x 16; in the backward pass 16 x 8 by 8 x 16 for the weights, whose sums go over the
-        batch, and but for the first stage 8 x 16 by 16 x 16 for what came in, with weights that lie otherwise.
+        """Four stages: 8 x 32 by 32 x 32; in the backward pass 32 x 8 by 8 x 32 for the weights, whose sums go over the
+        batch, and but for the first stage 8 x 32 by 32 x 32 for what came in, with weights that lie otherwise.
         """
         shapes = [
-            (8, 16, first, ALLOCATED), *[(8, 16, 0.6, (ARRANGED, MADE))] * 3,
-            (8, 16, second_backward, (ARRANGED, OTHER)), *[(8, 16, 0.6, (ARRANGED, OTHER))] * 2,
-            (16, 8, second_backward, (OTHER, OTHER)), *[(16, 8, 0.6, (OTHER, OTHER))] * 3,
+            (8, WIDTH, first, ALLOCATED), *[(8, WIDTH, 0.6, (ARRANGED, MADE))] * 3,
+            (8, WIDTH, second_backward, (ARRANGED, OTHER)), *[(8, WIDTH, 0.6, (ARRANGED, OTHER))] * 2,
+            (WIDTH, 8, second_backward, (OTHER, OTHER)), *[(WIDTH, 8, 0.6, (OTHER, OTHER))] * 3,
         ]  # fmt: skip
         return products(shapes)
 
@@ -308,9 +309,9 @@ def test_stages_of_a_pipeline_have_options_of_their_own(environment, tmp_path):
 
 
 def products(shapes):
-    """How many products of 16 columns take how long, by rows, summed axis, proportion and layouts."""
+    """How many products of 32 columns take how long, by rows, summed axis, proportion and layouts."""
     return collections.Counter(
-        plan_matmul(CHIPS["gc200"], 1, rows, inner, 16, proportion=proportion, layouts=layouts).cycles
+        plan_matmul(CHIPS["gc200"], 1, rows, inner, WIDTH, proportion=proportion, layouts=layouts).cycles
         for rows, inner, proportion, layouts in shapes
     )
 
@@ -318,7 +319,7 @@ def products(shapes):
 @pytest.mark.parametrize("mapping, name", [([0, 1], None), ([0, 0], "inner")], ids=["by themselves", "in a program"])
 def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name):
     def stage(number, x):
-        weight = v1.get_variable(f"w{number}", [16, 16], initializer=v1.ones_initializer())
+        weight = v1.get_variable(f"w{number}", [WIDTH, WIDTH], initializer=v1.ones_initializer())
         if number:
             return tf.reduce_sum(tf.matmul(x, weight))
         # XLA wants to know how long the lists are that the backward loop takes.
@@ -330,7 +331,7 @@ def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name
         folder = tmp_path / "_".join(["reports", *dict(config), *options])
         engine = {"autoReport.all": "true", "autoReport.directory": str(folder)}
         environment({**option_runs.COMPILE_ONLY, **dict(config)}, engine=engine)
-        option_runs.pipeline(stages=2, stage=stage, width=16, device_mapping=mapping, **options)
+        option_runs.pipeline(stages=2, stage=stage, width=WIDTH, device_mapping=mapping, **options)
         (made,) = (reader.read_profile(one) for one in folder.iterdir())
         return collections.Counter(row.cycles for row in made.programs if row.computation == "product")
 
@@ -341,9 +342,9 @@ def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name
         """
         here = [ALLOCATED, ALLOCATED, (MADE, OTHER)] if name else [(OTHER, OTHER)] * 3
         shapes = [
-            (8, 16, loop, here[0]), (8, 16, backward_loop, here[1]), (16, 8, backward_loop, here[2]),
-            (8, 16, others, (ARRANGED if name else MADE, OTHER)), (8, 16, others, (OTHER, MADE)),
-            (16, 8, others, (OTHER, OTHER)),
+            (8, WIDTH, loop, here[0]), (8, WIDTH, backward_loop, here[1]), (WIDTH, 8, backward_loop, here[2]),
+            (8, WIDTH, others, (ARRANGED if name else MADE, OTHER)), (8, WIDTH, others, (OTHER, MADE)),
+            (WIDTH, 8, others, (OTHER, OTHER)),
         ]  # fmt: skip
         return products(shapes)
 

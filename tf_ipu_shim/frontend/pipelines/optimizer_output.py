@@ -22,10 +22,10 @@ def _arguments(name: str, kind: type) -> Any:
     """Returns the property of further arguments of an optimizer's method, which are checked when they are set."""
 
     def get(output: OptimizerFunctionOutput) -> Any:
-        return vars(output)[name]
+        return output._arguments[name]
 
     def set_checked(output: OptimizerFunctionOutput, value: Any) -> None:
-        vars(output)[name] = output._check_kind(name, value, kind)
+        output._arguments[name] = output._check_kind(name, value, kind)
 
     return property(get, set_checked, doc=f"Further arguments of `{name.rpartition('_')[0]}`.")
 
@@ -71,6 +71,7 @@ class OptimizerFunctionOutput:
         gradient_capture_context: Any = None,
         captured_gradient_outfeed: Any = None,
     ) -> None:
+        self._arguments: dict[str, Any] = {}
         self._variables: Any = []
         self._tape: Any = None
         self._context: Any = None
