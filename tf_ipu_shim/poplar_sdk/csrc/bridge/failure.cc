@@ -14,7 +14,7 @@
 namespace tf_ipu_shim {
 namespace {
 
-// The line for a signal that ends the process while this thread is in a user's function.
+// The line for a signal that ends the process while this thread is in a user's function, or holds what it made.
 thread_local const std::string* crash_text = nullptr;
 
 std::map<int, struct sigaction>& earlierHandlers() {
@@ -40,20 +40,14 @@ void listenToCrashes() {
   (void)listening;
 }
 
-class CrashText {
- public:
-  explicit CrashText(const std::string& what)
-      : text_(what + " crashed. With TF_IPU_SHIM_CHECK_CODELETS=1 that is an error, and the script goes on.\n") {
-    listenToCrashes();
-    crash_text = &text_;
-  }
-  ~CrashText() { crash_text = nullptr; }
-
- private:
-  const std::string text_;
-};
-
 }  // namespace
+
+CrashText::CrashText(const std::string& text) : text_(text + "\n"), outer_(crash_text) {
+  listenToCrashes();
+  crash_text = &text_;
+}
+
+CrashText::~CrashText() { crash_text = outer_; }
 
 std::string demangled(const char* name) {
   int status = 0;
@@ -67,7 +61,7 @@ void callUser(const std::string& what, const std::function<void()>& call) {
   const auto returns = [&] { return call(), true; };
   if (const auto failure = isChecked() ? failureInChild(returns) : std::nullopt)
     throw Failure(Code::Internal, what + *failure + "Compile it with -g and run the script in gdb.");
-  const CrashText text(what);
+  const CrashText text(what + " crashed. With TF_IPU_SHIM_CHECK_CODELETS=1 that is an error, and the script goes on.");
   try {
     call();
   } catch (const Failure&) {

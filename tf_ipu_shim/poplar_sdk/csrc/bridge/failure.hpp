@@ -16,8 +16,21 @@ class Failure : public std::runtime_error {
   const Code code;
 };
 
+// While it lives, a crash of this thread prints a line.
+class CrashText {
+ public:
+  explicit CrashText(const std::string& text);
+  ~CrashText();
+  CrashText(const CrashText&) = delete;
+  CrashText& operator=(const CrashText&) = delete;
+
+ private:
+  const std::string text_;
+  const std::string* const outer_;
+};
+
 // Calls a user's code; an exception becomes a Failure that begins with `what` ("Build of libadd.so"). A crash prints a
-// line that does, or becomes a Failure with TF_IPU_SHIM_CHECK_CODELETS: the call is then tried in a child process first.
+// line that does, or becomes a Failure with TF_IPU_SHIM_CHECK_CODELETS: the call is tried in a child process first.
 void callUser(const std::string& what, const std::function<void()>& call);
 
 // A C++ name as it is written.
