@@ -12,8 +12,8 @@ from tf_ipu_shim.memory_model.hlo.trees import Tree, leaves_of, origin
 _ALL_ELEMENTS = range(2**31)
 
 
-class Inside(NamedTuple):
-    """A computation that a loop or branch runs, as a separate block."""
+class CalledComputation(NamedTuple):
+    """A computation that a loop or conditional calls, as a separate block."""
 
     block: Block
     arguments: list[Tree]
@@ -24,7 +24,7 @@ def place_results(
     block: Block,
     results: Sequence[int],
     branch_results: Sequence[Sequence[int]],
-    branches: Sequence[Inside],
+    branches: Sequence[CalledComputation],
     homes: Mapping[int, int],
 ) -> None:
     """Places a conditional's results if branches return an argument unchanged.
@@ -54,7 +54,7 @@ def place_results(
                 branch.block.values[argument] = branch.block.values[argument]._replace(mode=Mode.CARRIED)
 
 
-def _outer_values(leaves: Sequence[int], branch: Inside) -> list[int]:
+def _outer_values(leaves: Sequence[int], branch: CalledComputation) -> list[int]:
     """Returns, for each result of a branch, the outer value it equals; -1 for a computed value."""
     outside = dict(zip(leaves_of(branch.arguments[0]), leaves))
     return [outside.get(origin(branch.block, value), -1) for value in leaves_of(branch.results)]

@@ -33,8 +33,8 @@ from tf_ipu_shim.tf_private.tensors import tensor_shape
 _FEEDS = vocabulary.INFEEDS | {vocabulary.INFEED_DEQUEUE}
 
 
-class _Inside(NamedTuple):
-    """The function of a loop or branch."""
+class _CalledFunction(NamedTuple):
+    """A function that a loop or conditional calls."""
 
     analyzer: FunctionAnalyzer
     arguments: list[TensorState]
@@ -130,7 +130,7 @@ class FunctionAnalyzer(BlockWriter):
 
     def _inside(
         self, function: str, inputs: Sequence[TensorState], remote: Set[int] = frozenset(), pipeline: str = ""
-    ) -> _Inside:
+    ) -> _CalledFunction:
         """Analyses a loop's or branch's function.
 
         Arguments whose numbers are in `remote` are in remote memory; `pipeline` is the one whose mini-batch it is.
@@ -155,7 +155,7 @@ class FunctionAnalyzer(BlockWriter):
             if result.outer is None and index not in remote:
                 for ipu, value_id in result.values.items():
                     inner.blocks[ipu].results.append(value_id)
-        return _Inside(inner, arguments, results)
+        return _CalledFunction(inner, arguments, results)
 
     def _loop(
         self, node: node_def_pb2.NodeDef, inputs: Sequence[TensorState], in_chunks: bool = False

@@ -20,7 +20,7 @@ from tf_ipu_shim.memory_model.computations.computations import ComputationClassi
 from tf_ipu_shim.memory_model.computations.outlined_calls import OutlinedInstruction
 from tf_ipu_shim.memory_model.computations.work import UNKNOWN_TRIPS
 from tf_ipu_shim.memory_model.hlo import user_op_calls
-from tf_ipu_shim.memory_model.hlo.conditionals import Inside, arguments_of_size, place_results, used_elements
+from tf_ipu_shim.memory_model.hlo.conditionals import CalledComputation, arguments_of_size, place_results, used_elements
 from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, UPDATES, VIEWS, is_gradient, shape_bytes
 from tf_ipu_shim.memory_model.hlo.loop_counters import find_counters
 from tf_ipu_shim.memory_model.hlo.repeated_pushes import find_pushes
@@ -306,7 +306,9 @@ class HloAnalyzer:
         times = UNKNOWN_TRIPS if trips is None else trips
         return SyncPoint(self._key_of(), times, parts, counted=trips is not None, condition=0)
 
-    def _inside(self, computation: Any, operands: Sequence[Tree], mode: Mode) -> tuple[Inside, list[Axis | None]]:
+    def _inside(
+        self, computation: Any, operands: Sequence[Tree], mode: Mode
+    ) -> tuple[CalledComputation, list[Axis | None]]:
         """Returns a computation as a separate block, and the mini-batch axis of each result."""
         inner = copy.copy(self)
         block = Block(computation.name)
@@ -321,8 +323,8 @@ class HloAnalyzer:
             arguments.append(with_leaves(tree, iter(leaves)))
         results = inner._run(computation, arguments, {})
         inner._block.results = leaves_of(results)
-        inside = Inside(inner._block, arguments, results)
-        return inside, [inner._axes.get(leaf) for leaf in inner._block.results]
+        called = CalledComputation(inner._block, arguments, results)
+        return called, [inner._axes.get(leaf) for leaf in inner._block.results]
 
     def _shrink_mini_batch(self, value_ids: Sequence[int], axes: Sequence[Axis | None]) -> bool:
         """Shrinks values that have the mini-batch axis; returns whether there are any."""
