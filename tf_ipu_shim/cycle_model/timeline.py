@@ -25,8 +25,7 @@ from tf_ipu_shim.machine.chips import ChipSpec
 from tf_ipu_shim.machine.memory.description import Block, Step
 from tf_ipu_shim.machine.memory.liveness import order_of
 
-OVERLAPPING = ("Grouped", "Interleaved")
-"""The schedules by which IPUs work on several mini-batches at once."""
+_OVERLAPPING = ("Grouped", "Interleaved")  # schedules by which IPUs work on several mini-batches at once
 COMMON_HOST_SYNC_SECONDS = 2.5e-6
 """Time for which the replicas of a program wait for each other at a copy with the host.
 
@@ -293,7 +292,7 @@ class _Clock:
 
     def _join_exchanges(self, blocks: Iterable[Block], sync_point: SyncPoint) -> SlotExchange:
         """Joins the exchanges of a pipeline's mini-batch; the stages of other loops and schedules take turns."""
-        if sync_point.schedule not in OVERLAPPING:
+        if sync_point.schedule not in _OVERLAPPING:
             return NO_EXCHANGE
         works = (step.work for block in blocks for step in block.steps)
         moves = {work.key: work.moves for work in works if isinstance(work, SyncPoint) and work.moves}

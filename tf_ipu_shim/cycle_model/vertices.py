@@ -203,14 +203,6 @@ _OWN_FORMULAS = {
 }
 
 
-def fused(elements: int, inputs: int, operations: int, dtype: str) -> int:
-    """Returns the cycles of several operations in one generated vertex.
-
-    Source: popops/ExpressionGenerator.cpp:320 to 333.
-    """
-    return 20 + -(-elements // vector_width(dtype)) * max(1, inputs) * operations
-
-
 def cast(chip: ChipSpec, elements: int, before: str, after: str) -> int:
     """Returns the cycles of a cast on a tile.
 

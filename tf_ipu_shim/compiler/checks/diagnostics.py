@@ -85,9 +85,8 @@ class Diagnostics:
             if user_location is not None:
                 return user_location
         frame = frames[user_frames[-1]]
-        return (
-            f"{frame.file}:{frame.line}, in {frame.function or '<lambda>'}"  # autograph's maps have no name for these
-        )
+        # Autograph's maps have no name for a lambda.
+        return f"{frame.file}:{frame.line}, in {frame.function or '<lambda>'}"
 
     def knows(self, function: str, node: str) -> bool:
         """Returns whether a function has an op of this name whose creation was recorded."""

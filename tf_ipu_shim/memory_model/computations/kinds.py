@@ -84,12 +84,13 @@ def _sort_sizes(instruction: Any, operands: Sequence[Any], by_id: Mapping[int, A
     shape = operands[0].shape
     axis = instruction.dimensions[0] if shape.dimensions else 0
     length = shape.dimensions[axis] if shape.dimensions else 1
+    sizes = SortSizes(elements_of(shape), length, dtype_of(shape), len(operands) > 1)
+    if instruction.metadata.op_type not in ("TopK", "TopKV2"):
+        return sizes
     # The largest elements of a row are those that a slice of the sorted ones has.
     results = {each.id for each in by_id.values() if instruction.id in each.operand_ids}
     slices = [each for each in by_id.values() if each.opcode == "slice" and results.intersection(each.operand_ids)]
-    kept = max((each.shape.dimensions[axis] for each in slices), default=0)
-    is_top = instruction.metadata.op_type in ("TopK", "TopKV2")
-    return SortSizes(elements_of(shape), length, dtype_of(shape), len(operands) > 1, kept if is_top else 0)
+    return sizes._replace(kept=max((each.shape.dimensions[axis] for each in slices), default=0))
 
 
 def _reduce_sizes(instruction: Any, shape: Any) -> ReduceSizes:
