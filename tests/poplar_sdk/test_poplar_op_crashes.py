@@ -14,7 +14,7 @@ import pytest
     ("op_name", "ends", "line"),
     [
         ("BuildCrashes", signal.SIGABRT, "crashed. With TF_IPU_SHIM_CHECK_CODELETS=1"),
-        ("BuildsNothing", signal.SIGSEGV, "has spoiled memory: it must return a poplar::program::Program"),
+        ("BuildsNothing", signal.SIGSEGV, "crashed after it returned. It must return a poplar::program::Program"),
     ],
 )
 def test_a_crash_is_told_before_the_process_ends(op_libraries, op_name, ends, line):

@@ -69,8 +69,8 @@ class BuiltOps {
     OpCall call = OpCall::parse(bytes);
     // A function of another signature, or one that returns nothing, spoils what it was given: the crash comes later.
     const CrashText text(call.function() + " of " + call.library_path +
-                         " has spoiled memory: it must return a poplar::program::Program and take the arguments of "
-                         "its API level. Change its signature.");
+                         " crashed after it returned. It must return a poplar::program::Program and take the "
+                         "arguments of its API level: check its signature.");
     const BuiltOp* const earlier = opOfProgram(call.program());
     return ops_.emplace(bytes, std::make_shared<BuiltOp>(std::move(call), earlier)).first->second;
   }

@@ -112,12 +112,12 @@ Tensor constantIndices(poplar::Graph &graph, poplar::ArrayRef<unsigned> offsets,
 }
 
 // How an element is combined with its update.
-#define COMBINATION(NAME, RESULT)                                           \
-  struct NAME {                                                             \
-    template <class Before, class Value, class Factor>                      \
+#define COMBINATION(NAME, RESULT)                                                                 \
+  struct NAME {                                                                                   \
+    template <class Before, class Value, class Factor>                                            \
     static auto of([[maybe_unused]] Before before, Value value, [[maybe_unused]] Factor factor) { \
-      return RESULT;                                                        \
-    }                                                                       \
+      return RESULT;                                                                              \
+    }                                                                                             \
   };
 COMBINATION(Replace, value)
 COMBINATION(Add, before + value * factor)
