@@ -132,9 +132,17 @@ def test_variables_that_are_only_read_stay(graph):
     assert found == [BEGIN, END, LOAD, TO_DEVICE, EXECUTE, EXECUTE]
 
 
-def test_synthetic_parameters_are_not_transferred(graph, monkeypatch):
-    monkeypatch.setenv("TF_POPLAR_FLAGS", "--synthetic_data_categories=parameters")
-    configured()
+@pytest.mark.parametrize(
+    ("flags", "transfers", "expected"),
+    [
+        ("--synthetic_data_categories=parameters", True, [BEGIN, END, LOAD, EXECUTE]),
+        ("", False, [BEGIN, END, EXECUTE]),
+    ],
+    ids=["synthetic parameters", "not wanted"],
+)
+def test_no_transfers_are_recorded(graph, monkeypatch, flags, transfers, expected):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", flags)
+    configured(transfers=transfers)
     fed, weights = placeholder(), variable()
     step = compiled(lambda x: weights.assign_add(tf.matmul(x, weights)), fed)
     with v1.Session() as session:
@@ -142,19 +150,7 @@ def test_synthetic_parameters_are_not_transferred(graph, monkeypatch):
         session.run(step, {fed: ONES})
         weights.eval(session)
         found = utils.extract_all_types_from_event_trace(session.run(gen_ipu_ops.ipu_event_trace()))
-    assert found == [BEGIN, END, LOAD, EXECUTE]
-
-
-def test_transfers_only_where_they_are_wanted(graph):
-    configured(transfers=False)
-    fed, weights = placeholder(), variable()
-    step = compiled(lambda x: weights.assign_add(tf.matmul(x, weights)), fed)
-    with v1.Session() as session:
-        session.run(v1.global_variables_initializer())
-        session.run(step, {fed: ONES})
-        weights.eval(session)
-        found = utils.extract_all_types_from_event_trace(session.run(gen_ipu_ops.ipu_event_trace()))
-    assert found == [BEGIN, END, EXECUTE]
+    assert found == expected
 
 
 def test_nothing_is_recorded_unless_asked_for(graph):
