@@ -117,6 +117,17 @@ ALONE = {
     "gradient of nearest": lambda x: tf.raw_ops.ResizeNearestNeighborGrad(grads=x, size=[2, 1]),
     "patches": lambda x: tf.image.extract_patches(x, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "SAME"),
     "hsv": tf.image.rgb_to_hsv,
+    "gradient of a pool's gradient": lambda x: tf.raw_ops.MaxPoolGradGrad(
+        orig_input=x, orig_output=x[:, ::2, ::2], grad=x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID"
+    ),
+    "the same in three dimensions": lambda x: tf.raw_ops.MaxPool3DGradGrad(
+        orig_input=x[None],
+        orig_output=x[None, :, ::2, ::2],
+        grad=x[None],
+        ksize=[1, 1, 2, 2, 1],
+        strides=[1, 1, 2, 2, 1],
+        padding="VALID",
+    ),
     "igamma": lambda x: tf.math.igamma(x[:, :1], x[:, 1:2]),
     "igammac": lambda x: tf.math.igammac(x, 1.0 / x),
     "cumulative_logsumexp": lambda x: tf.math.cumulative_logsumexp(x, 1),

@@ -44,8 +44,9 @@ _COMPARISONS = (*_EXTREMES, "ClipByValue")
 # TensorFlow's float64 kernels multiply zeros of the padding with NaN and infinity, each op others; XLA leaves them out.
 _CONVOLUTIONS = tuple(padded_windows.OPERANDS)
 # Two-dimensional float32 ones are oneDNN's in mode `kernels`, which can be written for XLA. TensorFlow's own op takes
-# the first element of a window if it is NaN.
-_POOLING = ("MaxPool3D", "MaxPool3DGrad", "MaxPoolGradV2", "MaxPoolV2")
+# the first element of a window if it is NaN. For gradients of gradients XLA compares elements as bfloat16.
+_SECOND_GRADIENTS = ("MaxPool3DGradGrad", "MaxPoolGradGrad", "MaxPoolGradGradV2")
+_POOLING = ("MaxPool3D", "MaxPool3DGrad", "MaxPoolGradV2", "MaxPoolV2", *_SECOND_GRADIENTS)
 # Keep a weight where the kernels' is 0 or NaN: after a gradient of NaN, or one whose square is out of range.
 _OPTIMIZERS = ("ResourceApplyCenteredRMSProp", "ResourceApplyFtrl", "ResourceApplyFtrlV2", "ResourceApplyRMSProp")
 # Numbers with an infinite or NaN part, and the sides of branch cuts.

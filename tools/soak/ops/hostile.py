@@ -1,4 +1,4 @@
-"""Inputs at the edges of their types: NaN, infinities, denormals, largest numbers, empty and one-element shapes."""
+"""Inputs at the edges of their types: NaN, infinities, denormals, close and largest numbers, few or no elements."""
 
 from __future__ import annotations
 
@@ -98,6 +98,11 @@ def _limits(dtype: np.dtype) -> tuple[float, float, float]:
     return 3.3895314e38, 1.1754944e-38, 1.1754944e-38 / 4  # bfloat16
 
 
+def _step(dtype: np.dtype) -> float:
+    """Returns the distance from one to the next number, eightfold: less than a type with fewer bits can tell."""
+    return 8 * float(tf.experimental.numpy.finfo(dtype).eps) if dtype.kind == "f" else 2**-7
+
+
 def _real(dtype: np.dtype) -> np.dtype:
     return np.zeros((), dtype).real.dtype if dtype.kind == "c" else dtype
 
@@ -114,6 +119,7 @@ EDGES: dict[str, Edges] = {
     "infinities": Edges("float", lambda _: [_INF, -_INF], 2, apart=True),
     "-infinity only": Edges("float", lambda _: [-_INF]),
     "not finite": Edges("float", lambda _: [0.5, _NAN, -_INF, -0.0, _INF, -1.5, 7.0]),
+    "close": Edges("float", lambda dtype: [1.0 + n * _step(dtype) for n in (3, 1, 4, 0, 2)]),
     "denormals": Edges("float", lambda dtype: [_limits(dtype)[2], -_limits(dtype)[2]]),
     "largest": Edges("float", lambda dtype: [_limits(dtype)[0], -_limits(dtype)[0], _limits(dtype)[1]], apart=True),
     "out of range": Edges("float", lambda dtype: [-2.0, 300.0, -129.0, 3e9, -3e9, 1e19, 2147483648.0], apart=True),

@@ -106,11 +106,6 @@ _NEXT_COLUMN = Difference(
     "strides that end in the last column: oneDNN of 2.21 multiplies a column of zeros beyond the last window",
     "Conv2DBackpropInput(",
 )
-_NO_POOLING = Difference(
-    _PROGRAMS,
-    (*_NOT_FINITE_OR_LARGE, "negative and zero", "one element"),
-    "outputs that the inputs do not give, and ties: the CPU looks for the given output, XLA for the largest element",
-)
 _POOLED_NAN = Difference(
     _PROGRAMS,
     ("NaN", "not finite"),
@@ -153,7 +148,6 @@ DIFFERENCES: dict[str, list[Difference]] = {
     **dict.fromkeys((f"ResourceApply{kind}" for kind in ("AdaMax", "Adadelta", "AddSign", "KerasMomentum",
                                                          "PowerSign")), [_RATES]),
     "MaxPoolGrad": [_POOLED_NAN],
-    **dict.fromkeys(("MaxPoolGradGrad", "MaxPool3DGradGrad"), [_NO_POOLING]),
     "MaxPool": [_WINDOWS, _SHAPE],
     "RandomUniformInt": [_RANGE],
     "SparseAdd": [_THRESHOLD],
