@@ -224,15 +224,16 @@ class Finding:
     detail: str = ""
 
 
-def compare(program: Program, form: str, tolerance: float = 0.0) -> Finding:
+def compare(program: Program, form: str, tolerance: float = 0.0, reference: Program | None = None) -> Finding:
     """Runs a program in all execution modes; all must return the CPU's result, or refuse the program in the same way.
 
     Args:
         program: the program.
         form: one of `FORMS`.
         tolerance: relative, for sums that float32 has to round.
+        reference: the program with stock TensorFlow's ops, where it has others.
     """
-    wanted = eagerly(program)
+    wanted = eagerly(reference or program)
     found = {mode: compiled(program, form, mode) for mode in MODES}
     if wanted.error is None and are_refused(found):
         return Finding("refused", found["kernels"].text())

@@ -25,6 +25,7 @@ from soak.ops import op_lane
 from soak.programs import (
     feed_programs,
     keras_programs,
+    library_programs,
     list_programs,
     seed_programs,
     size_programs,
@@ -117,7 +118,13 @@ def _ran(options: Options, names: Iterable[str], inputs: str) -> Found:
     return Found(sum(report.counts.values()), things, report.differences, report.text(), refused)
 
 
-COMPARED = {"slices": slice_programs, "lists": list_programs, "sizes": size_programs, "seeds": seed_programs}
+COMPARED = {
+    "slices": slice_programs,
+    "lists": list_programs,
+    "sizes": size_programs,
+    "seeds": seed_programs,
+    "library": library_programs,
+}
 """Kinds of programs that are compared between execution modes."""
 
 
