@@ -8,7 +8,7 @@ import pytest
 
 from tf_ipu_shim.cycle_model import Computation, SyncPoint, phases_of, plan_matmul, timeline_of, vertices
 from tf_ipu_shim.cycle_model.library_vertices import reduce
-from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES, units_of, vertex_cycles
+from tf_ipu_shim.cycle_model.matmuls import SYNC_CYCLES
 from tf_ipu_shim.cycle_model.phase import spread
 from tf_ipu_shim.cycle_model.phases import reductions_in_stretch
 from tf_ipu_shim.cycle_model.sizes import (
@@ -23,6 +23,7 @@ from tf_ipu_shim.cycle_model.sizes import (
     ReduceSizes,
 )
 from tf_ipu_shim.cycle_model.timeline import SyncError
+from tf_ipu_shim.cycle_model.units import units_of, vertex_cycles
 from tf_ipu_shim.machine import links
 from tf_ipu_shim.machine.chips import CHIPS
 from tf_ipu_shim.machine.memory import Block, Value

@@ -11,8 +11,8 @@ import pathlib
 import pytest
 
 from tf_ipu_shim.cycle_model import Computation, library_vertices, phases_of, vertices
-from tf_ipu_shim.cycle_model.matmuls import units_of, vertex_cycles
 from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
+from tf_ipu_shim.cycle_model.units import units_of, vertex_cycles
 from tf_ipu_shim.machine.chips import CHIPS
 
 pytestmark = pytest.mark.without_tensorflow

@@ -6,6 +6,7 @@ temporary memory fits. Only the method that uses the accumulating units (AMP) is
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
@@ -14,12 +15,14 @@ from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import library_vertices, vertices
 from tf_ipu_shim.cycle_model.planning import DEFAULT_PROPORTION, REARRANGED, OperandLayout, OperandLayouts
+from tf_ipu_shim.cycle_model.units import Units, choices_of, vertex_cycles
 from tf_ipu_shim.machine.chips import ChipSpec
 
 SYNC_CYCLES = 126
 """A sync of an IPU's tiles, before each exchange. Source: docs/reference/facts.md, section "Host traffic and syncs"."""
 
 Window = tuple[tuple[int, int], ...]
+Split = tuple[int, int, int, int]
 MOST_CHANNELS = 4
 """Outer products and SLIC vertices compute products with at most so many input channels."""
 LEAST_LOAD_BYTES = 8
@@ -42,10 +45,10 @@ class MatmulPlan(NamedTuple):
             received ones.
         operand_bytes: the bytes that the busiest tile receives of the operands, all parts together.
         received_bytes: the bytes that it receives of partial sums.
-        busy_share: the average work of the tiles, as a part of the busiest tile's: rounding up leaves some idle.
+        extents: what is split: groups, rows, groups of columns, and passes of the summed axis.
     """
 
-    split: tuple[int, int, int, int]
+    split: Split
     serial: int
     between_parts: int
     exchange: int
@@ -57,12 +60,17 @@ class MatmulPlan(NamedTuple):
     partial_bytes: int
     operand_bytes: int
     received_bytes: int
-    busy_share: float
+    extents: Split
 
     @property
     def tiles(self) -> int:
         """Number of computing tiles."""
         return math.prod(self.split)
+
+    @property
+    def busy_share(self) -> float:
+        """The average work of the tiles, as a part of the busiest tile's: rounding up leaves some idle."""
+        return math.prod(extent / (parts * -(-extent // parts)) for parts, extent in zip(self.split, self.extents))
 
     @property
     def sync(self) -> int:
@@ -74,94 +82,6 @@ class MatmulPlan(NamedTuple):
         """Total cycles."""
         compute = self.rearrange + self.compute + self.between_parts
         return self.sync + self.exchange + compute + self.reduce_exchange + self.reduce
-
-
-class Units(NamedTuple):
-    """The elements that the accumulating units (AMP) process at a time.
-
-    Args:
-        inner: numbers of the summed axis at a time.
-        loop: cycles for a row of one worker.
-        load: cycles to load the coefficients.
-    """
-
-    units: int
-    inner: int
-    loop: int
-    partial_bytes: int
-    load: int
-
-
-@functools.cache
-def units_of(chip: ChipSpec, element_bytes: int, partials_are_half: bool) -> Units:
-    """Returns all AMP units of an operand type."""
-    if element_bytes >= 4:
-        units, inner, loop, partial = chip.amp_units_fp32, 8, 8, 4
-    elif partials_are_half:
-        units, inner, loop, partial = chip.amp_units_fp16, 16, 4, 2
-    else:
-        units, inner, loop, partial = chip.amp_units_fp16_fp32, 16, 4, 4
-    weight_bytes = inner * min(element_bytes, 4)
-    return Units(units, inner, loop, partial, math.ceil(units * weight_bytes / chip.load_bytes_per_cycle))
-
-
-def _choices(chip: ChipSpec, element_bytes: int, partials_are_half: bool) -> list[Units]:
-    """Returns unit configurations: float16 partials may use fewer units if there are few columns."""
-    units = units_of(chip, element_bytes, partials_are_half)
-    fewer = units_of(chip, element_bytes, False)
-    if fewer.units == units.units:
-        return [units]
-    return [units, fewer._replace(partial_bytes=units.partial_bytes)]
-
-
-_WORKER_FP32, _WORKER_FP16 = (24, 47, 46, 46), (22, 33, 42, 38)
-"""Cycles of a worker with no row, one, two and three that adds: PerformanceEstimation.hpp:432 to 479."""
-_KERNEL_WORKER_FP32, _KERNEL_WORKER_FP16 = (17, 33, 44, 45), (17, 29, 34, 34)
-"""The same of a vertex for kernels of several positions: PerformanceEstimation.hpp:778 to 792."""
-
-
-@functools.lru_cache(maxsize=4096)
-def _worker(units: Units, rows: int, zeroes: bool) -> int:
-    """Returns a worker's cycles for a number of rows.
-
-    Source: PopLibs `poplin/PerformanceEstimation.hpp`, lines 397 to 490 and 49 to 58.
-    """
-    if units.loop == 4:
-        return _WORKER_FP16[min(rows, 3)] - zeroes + 4 * max(0, rows - 3) - _RETAINED
-    zeroing = 2 + (8 if units.units == 16 else 4) * rows if zeroes and rows else 0
-    return _WORKER_FP32[min(rows, 3)] + 8 * max(0, rows - 3) + zeroing
-
-
-def _slowest(units: Units, rows: int, workers: int, zeroes: bool) -> int:
-    """Returns the cycles of all workers: the last one also signals the supervisor, which costs 14."""
-    most = workers * _worker(units, -(-rows // workers), zeroes)
-    return max(most, workers * _worker(units, rows // workers, zeroes) + 14)
-
-
-_RETAINED, _RETAINED_OF_INPUTS = 7, 3
-"""Cycles that a worker of fp16 spends in its first pass only, and again for each input group: lines 49 to 58."""
-
-
-def vertex_cycles(chip: ChipSpec, units: Units, rows: int, in_groups: int, out_groups: int, positions: int = 1) -> int:
-    """Returns the cycles of a matmul's compute set on one tile, with one conv group.
-
-    Source: PopLibs `poplin/PerformanceEstimation.hpp`, lines 574 to 613 (one position), 694 to 713 and 759 to 1000.
-    """
-    workers = chip.worker_contexts
-    each = -(-rows // workers)
-    if positions == 1:
-        retained = workers * (_RETAINED + _RETAINED_OF_INPUTS * (in_groups - 1)) if units.loop == 4 else 0
-        inner, first = (_slowest(units, rows, workers, zeroes) for zeroes in (False, True))
-        others = (in_groups - 1) * (15 + out_groups * (25 + units.load + inner))
-        return 50 + retained + 13 + others + 11 + out_groups * (25 + units.load + first)
-    half_sums = units.partial_bytes == 2
-    core = _KERNEL_WORKER_FP16 if units.loop == 4 else _KERNEL_WORKER_FP32
-    row = workers * (17 + half_sums + 3 + core[min(each, 3)] + units.loop * max(0, each - 3) - 9)
-    outer = math.isqrt(positions)
-    kernel = 14 * outer + positions * (12 + units.load + 18 + row)
-    zeroed = math.ceil(rows * units.units / workers / (4 if half_sums else 2)) + 5
-    zeroing = workers * (9 + half_sums + out_groups * zeroed) + out_groups * 23 - 6
-    return 109 + 9 * workers + zeroing + 17 + in_groups * (14 + out_groups * (14 + kernel))
 
 
 def _splits(extent: int, limit: int) -> Iterator[int]:
@@ -177,6 +97,13 @@ def _splits(extent: int, limit: int) -> Iterator[int]:
         parts = max(parts + 1, parts * 1.6)
     if top > last:
         yield top
+
+
+@functools.lru_cache(maxsize=4096)
+def _part_counts(extent: int) -> tuple[int, ...]:
+    """Returns the numbers of parts, from two, that have different shares of an extent, and leave no part without."""
+    shares = {-(-extent // count) for count in range(2, math.isqrt(extent) + 2)} | set(range(1, math.isqrt(extent) + 1))
+    return tuple(sorted({-(-extent // share) for share in shares} - {1}))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -211,7 +138,7 @@ def plan_matmul(
     sides = REARRANGED if is_gradient else layouts
     orders = [
         _OperandOrder(units, groups, rows, inner, columns, positions, element_bytes, *sides, window, is_gradient)
-        for units in _choices(chip, element_bytes, partials_are_half)
+        for units in choices_of(chip, element_bytes, partials_are_half)
     ]
     candidates = [order for direct in orders for kept in _kept_axes(window) for order in direct.expanded(kept)]
     return _fastest(candidates, chip, limit)
@@ -220,30 +147,30 @@ def plan_matmul(
 def _fastest(candidates: list[_OperandOrder], chip: ChipSpec, limit: float) -> MatmulPlan:
     """Returns the fastest plan whose temporaries are within the limit, which doubles until there is one.
 
-    With a limit of 0 it is the plan with the least temporaries.
+    With a limit of 0 it is the plan with the least temporaries. Of equal plans it is the first.
 
     Source: PopLibs `poplin/ConvPlan.cpp`, lines 1431 to 1453 and 1703 to 1712.
     """
-    plans: list[MatmulPlan] = []
-    cycles = math.inf
-    for order in sorted(candidates, key=_least_cycles):
+    found, place, cycles = None, (0, 0), math.inf
+    orders = sorted(candidates, key=_least_cycles)
+    for number, order in enumerate(orders):
         if order.least_cycles >= cycles * chip.tiles:
             break
-        for split in order.splits(chip.tiles):
+        splits = enumerate(order.splits(chip.tiles))
+        trials = sorted((order.share(split).unit_cycles(chip), which, split) for which, split in splits)
+        for units, which, split in trials:
+            if units > cycles:
+                break
             plan = order.plan(chip, split, limit, cycles)
-            plans.append(plan)
-            if plan.temporary_bytes <= limit:
-                cycles = min(cycles, plan.cycles)
-    found = _best(plans, limit)
-    if found.temporary_bytes <= limit or limit < 1:
+            if plan is not None and (plan.cycles, (number, which)) < (cycles, place):
+                found, place, cycles = plan, (number, which), plan.cycles
+    if found is not None:
         return found
-    wider = limit * 2 ** math.ceil(math.log2(found.temporary_bytes / limit))
+    least = min((share for order in orders for share in order.smallest_shares(chip.tiles)), key=_temporaries)
+    if limit < 1:
+        return least.plan(chip)
+    wider = limit * 2 ** math.ceil(math.log2(least.temporary_bytes / limit))
     return _fastest(candidates, chip, wider if wider < 4 * chip.bytes_per_tile else math.inf)
-
-
-def _best(plans: list[MatmulPlan], limit: float) -> MatmulPlan:
-    within = [plan for plan in plans if plan.temporary_bytes <= limit]
-    return min(within, key=_cycles) if within else min(plans, key=_temporaries)
 
 
 def _kept_axes(window: Window) -> set[Window]:
@@ -266,16 +193,12 @@ def _inputs(rows: int, positions: int, window: Window) -> int:
     return math.ceil(rows * math.prod((length + reach - 1) / length for length, reach in lengths))
 
 
-def _cycles(plan: MatmulPlan) -> int:
-    return plan.cycles
-
-
 def _least_cycles(order: _OperandOrder) -> int:
     return order.least_cycles
 
 
-def _temporaries(plan: MatmulPlan) -> int:
-    return plan.temporary_bytes
+def _temporaries(share: _Share) -> int:
+    return share.temporary_bytes
 
 
 @functools.cache
@@ -343,7 +266,7 @@ class _OperandOrder(NamedTuple):
             return 0
         return self.groups * self.rows * self.passes * -(-self.columns // self.units.units) * self.units.loop
 
-    def splits(self, tiles: int) -> Iterator[tuple[int, int, int, int]]:
+    def splits(self, tiles: int) -> Iterator[Split]:
         """Yields splits worth trying: along the summed axis, none and those leaving fewest idle tiles."""
         column_groups = -(-self.columns // self.units.units)
         for by_group in self._group_splits(tiles):
@@ -353,6 +276,15 @@ class _OperandOrder(NamedTuple):
                     counts = list(_splits(self.passes, tiles_per_group // (by_column * by_row)))
                     for by_inner in dict.fromkeys((1, *counts[-3:])):
                         yield by_group, by_row, by_column, by_inner
+
+    def smallest_shares(self, tiles: int) -> Iterator[_Share]:
+        """Yields the shares of the splits with most parts, which need least memory."""
+        for split in self.splits(tiles):
+            whole = self.share(split)
+            yield whole
+            for part_counts in whole.part_counts():
+                if part_counts:
+                    yield self.share(split, part_counts[-1])
 
     def _group_splits(self, tiles: int) -> list[int]:
         """Returns the largest split of the groups, and up to two that leave fewer tiles idle, as each tile has more.
@@ -370,122 +302,175 @@ class _OperandOrder(NamedTuple):
         better = sorted((load, parts) for parts, load in loads.items() if parts != largest and load < 0.95 * most)
         return [largest, *(parts for _, parts in better[:2])]
 
-    def plan(
-        self, chip: ChipSpec, split: tuple[int, int, int, int], limit: float, most_cycles: float = math.inf
-    ) -> MatmulPlan:
-        """Returns the fastest plan of a split: at once, or in as few parts as its memory needs.
+    def plan(self, chip: ChipSpec, split: Split, limit: float, most_cycles: float = math.inf) -> MatmulPlan | None:
+        """Returns the fastest plan of a split within the limit: at once, or in parts that need less memory.
 
         Args:
-            most_cycles: a plan with as many is of no use, and parts take more.
+            most_cycles: a plan with more is of no use, and parts take more than the whole.
 
         Source: PopLibs `poplin/ConvModel.cpp`, lines 3305 to 3352: parts of the summed axis or of the columns.
         """
-        plans = [self._in_parts(chip, split, (1, 1))]
-        if plans[0].temporary_bytes <= limit or plans[0].cycles >= most_cycles:
-            return plans[0]
-        _, _, by_column, by_inner = split
-        channels = -(-math.ceil(self.passes / by_inner) // self.positions)
-        columns = -(-math.ceil(self.columns / self.units.units) // by_column)
-        for most in ((channels, 1), (1, columns)):
-            parts = (1, 1)
-            while parts != most:
-                parts = (min(2 * parts[0], most[0]), min(2 * parts[1], most[1]))
-                plans.append(self._in_parts(chip, split, parts))
-                if plans[-1].temporary_bytes <= limit:
+        share = self.share(split)
+        whole = share.plan(chip)
+        if share.fits(limit):
+            return whole
+        found = None
+        for part_counts in share.part_counts():
+            if not (part_counts and self.share(split, part_counts[-1]).fits(limit)):
+                continue
+            # Each part is sliced, computed and written: see `test_parts_take_no_less_than_the_whole`.
+            first = bisect.bisect_left(
+                part_counts, True, key=lambda parts: self.share(split, parts).temporary_bytes <= limit
+            )
+            for parts in part_counts[first:]:
+                if whole.cycles + (math.prod(parts) - 1) * SYNC_CYCLES > most_cycles:
                     break
-        return _best(plans, limit)
+                plan = self.share(split, parts).plan(chip)
+                if plan.cycles < most_cycles or (found is None and plan.cycles == most_cycles):
+                    found, most_cycles = plan, plan.cycles
+        return found
 
-    def _in_parts(self, chip: ChipSpec, split: tuple[int, int, int, int], parts: tuple[int, int]) -> MatmulPlan:
-        """Returns the plan of a split whose summed axis, or columns, are computed one part after the other.
+    def share(self, split: Split, parts: tuple[int, int] = (1, 1)) -> _Share:
+        """Returns what the fullest tile has of a matmul whose summed axis, or columns, come one part after the other.
 
         The rows are on the tiles during all parts of the columns.
         """
         by_group, by_row, by_column, by_inner = split
-        units, size, serial = self.units, self.element_bytes, math.prod(parts)
+        units, size = self.units, self.element_bytes
         each = -(-self.groups // by_group)
-        tile_rows = -(-self.rows // by_row)
-        tile_passes = math.ceil(math.ceil(self.passes / by_inner) / parts[0])
-        tile_inner, tile_positions = math.ceil(tile_passes / self.positions), min(tile_passes, self.positions)
-        tile_columns = math.ceil(math.ceil(math.ceil(self.columns / units.units) / by_column) / parts[1])
+        rows = -(-self.rows // by_row)
+        passes = -(-self.passes // (by_inner * parts[0]))
+        inner, positions = -(-passes // self.positions), min(passes, self.positions)
+        columns = -(-self.columns // (units.units * by_column * parts[1]))
         in_group = _in_group(min(self.inner, units.inner), units.inner, size)
-        activations = each * _inputs(tile_rows, tile_positions, self.window) * tile_inner * in_group * size
-        weights = each * tile_passes * in_group * tile_columns * units.units * size
+        activations = each * _inputs(rows, positions, self.window) * inner * in_group * size
+        weights = each * passes * in_group * columns * units.units * size
+        sums = each * rows * columns * units.units
+        outputs = -(-sums // by_inner)
+        received = outputs * (by_inner - 1) * units.partial_bytes
+        kept = sums * units.partial_bytes + (outputs * units.partial_bytes if parts[0] > 1 else 0)
+        return _Share(self, split, parts, each, rows, inner, positions, columns,
+                      activations, weights, outputs, received, kept)  # fmt: skip
+
+
+class _Share(NamedTuple):
+    """What the fullest tile has of a part of a matmul.
+
+    Args:
+        order: the matmul.
+        split: tiles along groups, rows, columns and the summed axis.
+        parts: parts of the summed axis and of the columns.
+        each: groups; also rows, groups of the summed axis and of the columns, and positions.
+        activations: bytes of the operand that moves past the units.
+        weights: bytes of the operand that the units hold.
+        outputs: sums that it adds up.
+        received: bytes of other tiles' sums.
+        kept: bytes of its own sums.
+    """
+
+    order: _OperandOrder
+    split: Split
+    parts: tuple[int, int]
+    each: int
+    rows: int
+    inner: int
+    positions: int
+    columns: int
+    activations: int
+    weights: int
+    outputs: int
+    received: int
+    kept: int
+
+    @property
+    def temporary_bytes(self) -> int:
+        """The temporary bytes of the tile."""
+        return self.activations + self.weights + self.received + self.kept
+
+    def fits(self, limit: float) -> bool:
+        """Returns whether the temporary bytes are within a limit."""
+        return self.temporary_bytes <= limit
+
+    def part_counts(self) -> Iterator[list[tuple[int, int]]]:
+        """Yields parts of the summed axis, then of the columns: with each, a part is smaller."""
+        yield [(count, 1) for count in _part_counts(self.inner)]
+        yield [(1, count) for count in _part_counts(self.columns)]
+
+    def unit_cycles(self, chip: ChipSpec) -> int:
+        """Returns the cycles in which the units compute all parts."""
+        order = self.order
+        cycles = self.each * vertex_cycles(chip, order.units, self.rows, self.inner, self.columns, self.positions)
+        if order.inner <= MOST_CHANNELS:
+            cycles = min(cycles, self._other_methods(chip, cycles))
+        return math.prod(self.parts) * cycles
+
+    def plan(self, chip: ChipSpec) -> MatmulPlan:
+        """Returns the plan with this share of the tiles."""
+        order, parts, activations, weights = self.order, self.parts, self.activations, self.weights
+        units, size, serial = order.units, order.element_bytes, math.prod(parts)
+        _, by_row, by_column, by_inner = self.split
         # Of what Poplar allocated for this matmul, each tile has its part already; poplin/ConvModel.cpp, lines 1048 to
         # 1069. Another order is made where the elements lie, before they go to several tiles; lines 1455 to 1485.
-        arriving = activations - (activations // by_column if self.moving is OperandLayout.ALLOCATED else 0)
-        arriving_weights = weights - (weights // by_row if self.held is OperandLayout.ALLOCATED else 0)
-        reordered = parts[0] * (0 if self.moving else -(-activations // by_column))
-        reordered += serial * (-(-weights // by_row) if self.rearranges else 0)
+        arriving = activations - (activations // by_column if order.moving is OperandLayout.ALLOCATED else 0)
+        arriving_weights = weights - (weights // by_row if order.held is OperandLayout.ALLOCATED else 0)
+        reordered = parts[0] * (0 if order.moving else -(-activations // by_column))
+        reordered += serial * (-(-weights // by_row) if order.rearranges else 0)
         per_cycle = chip.exchange_bytes_per_cycle
         shared = chip.exchange_bytes_per_cycle_shared_bus if by_column % 2 == 0 else per_cycle
-        partials = each * tile_rows * tile_columns * units.units
-        outputs = -(-partials // by_inner)
-        received = reduce_exchange = reduce = 0
+        reduce = 0
         if by_inner > 1:
-            received = outputs * (by_inner - 1) * units.partial_bytes
-            reduce_exchange = -(-received // per_cycle)
-            reduce = library_vertices.reduce_partial_sums(chip, outputs, by_inner, units.partial_bytes, size)
-        compute = each * vertex_cycles(chip, units, tile_rows, tile_inner, tile_columns, tile_positions)
-        if self.inner <= MOST_CHANNELS:
-            compute = min(compute, self._other_methods(chip, split, each, tile_rows, compute))
-        added = outputs * units.partial_bytes if parts[0] > 1 else 0
+            reduce = library_vertices.reduce_partial_sums(chip, self.outputs, by_inner, units.partial_bytes, size)
         return MatmulPlan(
-            split=split,
+            split=self.split,
             serial=serial,
-            between_parts=serial * self._between_parts(chip, parts, outputs),
+            between_parts=serial * self._between_parts(chip),
             exchange=-(-parts[0] * arriving // shared) + -(-(serial * arriving_weights + reordered) // per_cycle),
-            rearrange=vertices.rearrange(chip, reordered, size, self.inner * self.columns),
-            compute=serial * compute,
-            reduce_exchange=serial * reduce_exchange,
+            rearrange=vertices.rearrange(chip, reordered, size, order.inner * order.columns),
+            compute=self.unit_cycles(chip),
+            reduce_exchange=serial * -(-self.received // per_cycle),
             reduce=serial * reduce,
-            temporary_bytes=activations + weights + partials * units.partial_bytes + received + added,
-            partial_bytes=partials * units.partial_bytes + added,
+            temporary_bytes=self.temporary_bytes,
+            partial_bytes=self.kept,
             operand_bytes=parts[0] * activations + serial * weights,
-            received_bytes=received,
-            busy_share=self._busy_share(split),
+            received_bytes=self.received,
+            extents=(order.groups, order.rows, -(-order.columns // units.units), order.passes),
         )
 
-    def _between_parts(self, chip: ChipSpec, parts: tuple[int, int], outputs: int) -> int:
+    def _between_parts(self, chip: ChipSpec) -> int:
         """Returns the cycles of a part besides the matmul's own.
 
         Its operands are sliced where they lie. Its sums are added to the others', or its columns are written.
 
         Source: PopLibs `poplin/ConvModel.cpp`, lines 1660 to 1777 and 1973 to 1988.
         """
+        order, parts, by_inner = self.order, self.parts, self.parts[0] > 1
         if parts == (1, 1):
             return 0
-        by_inner = parts[0] > 1
-        summed, operand = self.groups * self.inner, vertices.float_of(self.element_bytes)
+        summed, operand = order.groups * order.inner, vertices.float_of(order.element_bytes)
         cycles = sum(
             library_vertices.dynamic_slice(chip, -(-summed * extent // (chip.tiles * math.prod(parts))), operand)
-            for extent in (self.columns * self.positions, self.rows)[: 1 + by_inner]
+            for extent in (order.columns * order.positions, order.rows)[: 1 + by_inner]
         )
-        sums = vertices.float_of(self.units.partial_bytes)
+        sums = vertices.float_of(order.units.partial_bytes)
         if by_inner:
-            return cycles + vertices.elementwise(chip, outputs, "add", sums)
-        return cycles + library_vertices.dynamic_slice(chip, outputs, operand)
+            return cycles + vertices.elementwise(chip, self.outputs, "add", sums)
+        return cycles + library_vertices.dynamic_slice(chip, self.outputs, operand)
 
-    def _other_methods(
-        self, chip: ChipSpec, split: tuple[int, int, int, int], each: int, tile_rows: int, amp: int
-    ) -> int:
+    def _other_methods(self, chip: ChipSpec, amp: int) -> int:
         """Returns the cycles of an outer product or of SLIC vertices; of AMP if neither can compute it."""
-        _, _, by_column, by_inner = split
-        if self.inner == 1 and self.positions == 1:
-            columns = math.ceil(self.columns / by_column / chip.worker_contexts)
-            dtype = vertices.float_of(self.element_bytes)
-            return each * chip.worker_contexts * library_vertices.outer_product(tile_rows, columns, columns, dtype)
-        channels = max(self.inner, self.columns)
-        if self.positions == 1 or self.groups == 1 or channels > 4 or self.element_bytes != 2 or by_inner > 1:
+        order = self.order
+        _, _, by_column, by_inner = self.split
+        if order.inner == 1 and order.positions == 1:
+            columns = math.ceil(order.columns / by_column / chip.worker_contexts)
+            dtype = vertices.float_of(order.element_bytes)
+            return self.each * chip.worker_contexts * library_vertices.outer_product(self.rows, columns, columns, dtype)
+        channels = max(order.inner, order.columns)
+        if order.positions == 1 or order.groups == 1 or channels > 4 or order.element_bytes != 2 or by_inner > 1:
             return amp
         channels = 1 << (channels - 1).bit_length()
-        together, side = 4 // channels, math.isqrt(self.positions)
-        kernels = -(-side // 4) * -(-self.positions // side)
-        half_sums = self.units.partial_bytes == 2
-        chains = max(2, min(4, self.units.units // 4))
-        one = library_vertices.slic(chip, tile_rows, kernels, together, channels, half_sums, chains)
-        return -(-each // together) * one
-
-    def _busy_share(self, split: tuple[int, int, int, int]) -> float:
-        units = self.units
-        extents = (self.groups, self.rows, -(-self.columns // units.units), self.passes)
-        return math.prod(extent / (parts * -(-extent // parts)) for parts, extent in zip(split, extents))
+        together, side = 4 // channels, math.isqrt(order.positions)
+        kernels = -(-side // 4) * -(-order.positions // side)
+        half_sums = order.units.partial_bytes == 2
+        chains = max(2, min(4, order.units.units // 4))
+        one = library_vertices.slic(chip, self.rows, kernels, together, channels, half_sums, chains)
+        return -(-self.each // together) * one
