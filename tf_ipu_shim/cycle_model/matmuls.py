@@ -84,19 +84,26 @@ class MatmulPlan(NamedTuple):
         return self.sync + self.exchange + compute + self.reduce_exchange + self.reduce
 
 
-def _splits(extent: int, limit: int) -> Iterator[int]:
-    """Yields part counts worth trying: distinct amounts per tile, about five per factor of ten."""
-    last, parts = 0, 1.0
+@functools.lru_cache(maxsize=16384)
+def _splits(extent: int, limit: int) -> tuple[int, ...]:
+    """Returns part counts worth trying: distinct amounts per tile, about five per factor of ten."""
+    counts: list[int] = []
+    parts = 1.0
     top = min(extent, limit)
     while parts < top:
-        share = -(-extent // int(parts))
-        count = -(-extent // share)
-        if count > last:
-            last = count
-            yield count
+        count = -(-extent // -(-extent // int(parts)))
+        if not counts or count > counts[-1]:
+            counts.append(count)
         parts = max(parts + 1, parts * 1.6)
-    if top > last:
-        yield top
+    if not counts or top > counts[-1]:
+        counts.append(top)
+    return tuple(counts)
+
+
+@functools.lru_cache(maxsize=16384)
+def _inner_splits(passes: int, limit: int) -> tuple[int, ...]:
+    """Returns the part counts of the summed axis: one, and the three that leave fewest tiles idle."""
+    return tuple(dict.fromkeys((1, *_splits(passes, limit)[-3:])))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -156,10 +163,8 @@ def _fastest(candidates: list[_OperandOrder], chip: ChipSpec, limit: float) -> M
     for number, order in enumerate(orders):
         if order.least_cycles >= cycles * chip.tiles:
             break
-        splits = enumerate(order.splits(chip.tiles))
-        trials = sorted((order.share(split).unit_cycles(chip), which, split) for which, split in splits)
-        for units, which, split in trials:
-            if units > cycles:
+        for least_cycles, which, split in sorted(order.trials(chip, cycles)):
+            if least_cycles > cycles:
                 break
             plan = order.plan(chip, split, limit, cycles)
             if plan is not None and (plan.cycles, (number, which)) < (cycles, place):
@@ -268,14 +273,26 @@ class _OperandOrder(NamedTuple):
 
     def splits(self, tiles: int) -> Iterator[Split]:
         """Yields splits worth trying: along the summed axis, none and those leaving fewest idle tiles."""
-        column_groups = -(-self.columns // self.units.units)
+        column_groups, passes = -(-self.columns // self.units.units), self.passes
         for by_group in self._group_splits(tiles):
             tiles_per_group = tiles // by_group
             for by_column in _splits(column_groups, tiles_per_group):
                 for by_row in _splits(self.rows, tiles_per_group // by_column):
-                    counts = list(_splits(self.passes, tiles_per_group // (by_column * by_row)))
-                    for by_inner in dict.fromkeys((1, *counts[-3:])):
+                    for by_inner in _inner_splits(passes, tiles_per_group // (by_column * by_row)):
                         yield by_group, by_row, by_column, by_inner
+
+    def trials(self, chip: ChipSpec, most_cycles: float) -> Iterator[tuple[int, int, Split]]:
+        """Yields the splits with cycles that they take at least, if these are few enough, and their number."""
+        groups, rows, passes, columns = self.groups, self.rows, self.passes, -(-self.columns // self.units.units)
+        a_pass, a_row = self.units.least_cycles(chip)
+        if self.inner <= MOST_CHANNELS:
+            a_pass = a_row = 0
+        for number, split in enumerate(self.splits(chip.tiles)):
+            by_group, by_row, by_column, by_inner = split
+            all_passes = -(-groups // by_group) * -(-passes // by_inner) * -(-columns // by_column)
+            least = all_passes * (a_pass + a_row * -(-rows // by_row))
+            if least <= most_cycles:
+                yield least, number, split
 
     def smallest_shares(self, tiles: int) -> Iterator[_Share]:
         """Yields the shares of the splits with most parts, which need least memory."""
@@ -310,18 +327,17 @@ class _OperandOrder(NamedTuple):
 
         Source: PopLibs `poplin/ConvModel.cpp`, lines 3305 to 3352: parts of the summed axis or of the columns.
         """
-        share = self.share(split)
+        share, found = self.share(split), None
+        if share.unit_cycles(chip) > most_cycles:
+            return None
         whole = share.plan(chip)
         if share.fits(limit):
             return whole
-        found = None
         for part_counts in share.part_counts():
             if not (part_counts and self.share(split, part_counts[-1]).fits(limit)):
                 continue
             # Each part is sliced, computed and written: see `test_parts_take_no_less_than_the_whole`.
-            first = bisect.bisect_left(
-                part_counts, True, key=lambda parts: self.share(split, parts).temporary_bytes <= limit
-            )
+            first = bisect.bisect_left(part_counts, True, key=lambda parts: self.share(split, parts).fits(limit))
             for parts in part_counts[first:]:
                 if whole.cycles + (math.prod(parts) - 1) * SYNC_CYCLES > most_cycles:
                     break
@@ -354,7 +370,7 @@ class _OperandOrder(NamedTuple):
 
 
 class _Share(NamedTuple):
-    """What the fullest tile has of a part of a matmul.
+    """A part of a matmul on the fullest tile.
 
     Args:
         order: the matmul.
@@ -365,7 +381,7 @@ class _Share(NamedTuple):
         weights: bytes of the operand that the units hold.
         outputs: sums that it adds up.
         received: bytes of other tiles' sums.
-        kept: bytes of its own sums.
+        kept: bytes of the sums that it computes.
     """
 
     order: _OperandOrder

@@ -24,6 +24,10 @@ class Units(NamedTuple):
     partial_bytes: int
     load: int
 
+    def least_cycles(self, chip: ChipSpec) -> tuple[int, int]:
+        """Returns cycles that a pass takes at least, and each of its rows: see `vertex_cycles`."""
+        return 25 + self.load + 18 * chip.worker_contexts, self.loop
+
 
 @functools.cache
 def units_of(chip: ChipSpec, element_bytes: int, partials_are_half: bool) -> Units:
