@@ -41,8 +41,8 @@ class AccumulatedOutfeed(enum.Enum):
 class PipelineArguments:
     """The arguments of `pipeline`, with its names and defaults; `check` replaces some that are left out.
 
-    `shared_variables` accepts variables that stages on several IPUs use. A Keras model has them in its regularizers
-    and in layers that it calls twice.
+    `shared_variables` accepts variables that stages on several IPUs use. The regularizers of a Keras model use them in
+    the last stage.
     """
 
     computational_stages: Sequence[Any]

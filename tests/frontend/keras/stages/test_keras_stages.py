@@ -68,6 +68,10 @@ def test_a_layer_in_two_stages_and_a_model_in_a_stage():
         found = model.get_pipeline_stage_assignment()
         assert [one.node_index for one in found] == [0, 1, 0]
         assert [one.pipeline_stage for one in flat(found)] == [0, 1, 1]
+        with pytest.raises(ValueError, match="layer shared is used .* can only be used by pipeline stages on the same"):
+            trained(model)
+        model = pipelined(make())
+        model.set_pipelining_options(4, [1, 1], gradient_accumulation_reduction_method="mean")
         got = trained(model)
     assert_same(got, expected)
 

@@ -108,6 +108,8 @@ def pipelined_program(
     serialised = options.pipelining_kwargs.get("batch_serialization_iterations", 1)
     mini_batches = (options.pipelining_steps or 1) if training else steps // serialised
     _check_accumulation_count(options, staged.stages, training, mini_batches)
+    if options.device_mapping is not None or serialised == 1:
+        stage_plan.refuse_weights_on_several_ipus(staged.steps, options.device_mapping or range(staged.stages))
     accumulated = bool(options.accumulate_outfeed) and mode != "predict"
 
     def finish(x: Any, y: Any, weights: Any, predicted: Any) -> list[Any]:

@@ -24,6 +24,7 @@ class PipelineLayerStep:
     Args:
         stage: the stage of the pipeline; None until known.
         run: reads and writes tensors by name.
+        layer: the layer that it calls; None for steps that only name tensors.
         assignment: the assignment of the layer to the stage; None for steps that only name tensors.
     """
 
@@ -32,6 +33,7 @@ class PipelineLayerStep:
     inputs: list[Key]
     outputs: list[Key]
     name: str
+    layer: Any = None
     assignment: Any = None
 
 
@@ -64,7 +66,8 @@ def node_step(node: Any, path: Key) -> PipelineLayerStep:
         for key, value in zip(outputs, nest.flatten(node.layer(*args, **kwargs))):
             tensors[key] = value
 
-    return PipelineLayerStep(None, run, [(*path, name) for name in node.flat_input_ids], outputs, node.layer.name)
+    inputs = [(*path, name) for name in node.flat_input_ids]
+    return PipelineLayerStep(None, run, inputs, outputs, node.layer.name, node.layer)
 
 
 def layer_step(layer: Any, key: Key, result: Key) -> PipelineLayerStep:
@@ -73,7 +76,7 @@ def layer_step(layer: Any, key: Key, result: Key) -> PipelineLayerStep:
     def run(tensors: dict[Key, Any]) -> None:
         tensors[result] = layer(tensors[key])
 
-    return PipelineLayerStep(None, run, [key], [result], layer.name)
+    return PipelineLayerStep(None, run, [key], [result], layer.name, layer)
 
 
 def naming_step(sources: Sequence[Key], targets: Sequence[Key], name: str) -> PipelineLayerStep:
@@ -109,6 +112,25 @@ def _check_tensor_order(steps: Sequence[PipelineLayerStep]) -> None:
                     "those before. Assign the layer to that stage or a later one."
                 )
         stage_of.update((key, stage) for key in step.outputs)
+
+
+def refuse_weights_on_several_ipus(steps: Sequence[PipelineLayerStep], device_mapping: Sequence[int]) -> None:
+    """Checks that all layers with a weight are on one IPU: it is in the memory of one."""
+    users: dict[int, tuple[int, int]] = {}
+    for step in steps:
+        stage = step.stage or 0
+        if stage >= len(device_mapping):
+            continue
+        ipu = device_mapping[stage]
+        for weight in getattr(step.layer, "weights", ()):
+            first_stage, first_ipu = users.setdefault(id(weight), (stage, ipu))
+            if first_ipu != ipu:
+                raise ValueError(
+                    f"Variable {weight.name.split(':')[0]} of layer {step.name} is used by pipeline stage "
+                    f"{first_stage} on IPU {first_ipu} and stage {stage} on IPU {ipu}, but an input can only be used "
+                    "by pipeline stages on the same IPU. Map these stages to one IPU with `device_mapping`, or give "
+                    "each a layer of its own."
+                )
 
 
 def check_recorded_gaps(steps: Sequence[PipelineLayerStep], from_first: bool = False) -> None:
