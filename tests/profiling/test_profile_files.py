@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from profiled_programs import IPU, X, dense, fact, run
 from tf_ipu_shim.ipu import ipu_compiler, ipu_infeed_queue, ipu_outfeed_queue, loops, scopes, utils
+from tf_ipu_shim.poplar.ops import gen_ipu_ops
 
 from tf_ipu_shim.cycle_model import timeline_of
 from tf_ipu_shim.driver import profiles
@@ -86,6 +87,21 @@ def test_a_program_that_was_compiled_before_has_no_profile_again(profiled):
     profiles = profiled()  # a device that has compiled nothing
     with_feeds(4)
     assert len(profiles()) == 3
+
+
+def test_a_cleared_cache_gives_a_profile_again(profiled):
+    profiles = profiled()
+    with tf.Graph().as_default(), v1.Session() as session:
+        fed = v1.placeholder(tf.float32, [2])
+        with scopes.ipu_scope(IPU):
+            doubled = ipu_compiler.compile(lambda x: x + x, [fed])
+        with tf.device("cpu"):
+            clear = gen_ipu_ops.ipu_clear_all_xla_compilation_caches()
+        for count in (1, 2):
+            for _ in range(2):
+                assert session.run(doubled, {fed: [1.0, 2.0]})[0].tolist() == [2.0, 4.0]
+            assert len(profiles()) == count
+            session.run(clear)
 
 
 def test_a_program_that_does_not_fit_has_a_profile(environment, tmp_path):

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-def wrappers(module: str, ops: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def wrappers(
+    module: str, ops: str, **decorators: Callable[[Any], Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns the `__getattr__` and `__dir__` of a module of op wrappers.
 
     A name of Graphcore's that is not among them is refused by name, as in every module (see `names.unsupported_names`).
@@ -18,6 +20,7 @@ def wrappers(module: str, ops: str) -> tuple[Callable[[str], Any], Callable[[], 
         module: the module's name, for errors.
         ops: the wrappers it has, separated by blanks, such as ``"ipu_event_trace ipu_model_used"``. TensorFlow makes
             them from the plugin's ops: their arguments are the op's inputs, then attributes, then `name`.
+        decorators: for some of these, a function that changes the wrapper.
 
     Returns:
         The two functions.
@@ -32,6 +35,7 @@ def wrappers(module: str, ops: str) -> tuple[Callable[[str], Any], Callable[[], 
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         from tf_ipu_shim import frontend  # connects the plugin to this process's runtime
 
-        return getattr(frontend.library.ops, name)
+        wrapper = getattr(frontend.library.ops, name)
+        return decorators[name](wrapper) if name in decorators else wrapper
 
     return __getattr__, lambda: sorted(names)

@@ -16,7 +16,7 @@ from tf_ipu_shim.driver.program_requests import Job
 from tf_ipu_shim.memory_model import memory_plan
 from tf_ipu_shim.memory_model.walk import user_op_builds
 from tf_ipu_shim.profiling import settings
-from tf_ipu_shim.runtime import captured_programs, log
+from tf_ipu_shim.runtime import captured_programs, devices, log
 from tf_ipu_shim.runtime.executable_cache import CacheDirectory
 
 
@@ -99,7 +99,7 @@ def _compilation(job: Job) -> Iterator[bool]:
         yield True
         return
     key = cached_programs.key_of(job.library, job.request, device).text
-    is_new = device.note_compilation(key)
+    is_new = device.note_compilation(key) or devices.expects_recompilation()
     if not is_new:
         log.info(f"No profile of {job.program} is written: {device.name} has compiled the same program before")
     try:

@@ -37,6 +37,7 @@ _options: Any = None
 _flags_key: tuple[tuple[str, Any], ...] = ()  # of the flags that the active configuration began with
 _devices: tuple[IpuDevice, ...] = ()
 _applications: dict[int, IpuDevice] = {}
+_recompiles = False
 
 
 def configure(options: Any) -> None:
@@ -79,14 +80,28 @@ def reset() -> None:
 
     Programs are lowered again when they next run.
     """
-    global _options
+    global _options, _recompiles
     with _lock:
         active = _options is not None or bool(_devices)
-        _options = None
+        _options, _recompiles = None, False
         _release()
         if active:
             load_library().list_devices(None)
             load_library().new_epoch()
+
+
+def expect_recompilation() -> None:
+    """Notes that the script has an op that clears the caches of compiled programs: it holds until the next reset.
+
+    An equal program that is lowered may be one whose cache was cleared. So each is a compilation from now on.
+    """
+    global _recompiles
+    _recompiles = True
+
+
+def expects_recompilation() -> bool:
+    """Returns whether the script has an op that clears the caches of compiled programs."""
+    return _recompiles
 
 
 def is_active(options: Any) -> bool:
