@@ -93,7 +93,7 @@ def exchange(counterpart: Callable[[Any], Any], label: str) -> None:
             replacement = counterpart(value)
             if replacement is not value:
                 patches.replace(module, name, functools.partial(_instead, replacement), why=f"it is {label}")
-            elif issubclass(type(value), type) and value.__module__ == vars(module).get("__name__"):
+            elif issubclass(type(value), type) and _module_of(value) == vars(module).get("__name__"):
                 _derive(value, counterpart, label)
 
 
@@ -126,7 +126,7 @@ def _counterpart(value: Any) -> Any:
         name, attribute = vars(value).get("__name__"), None
         is_copy = name in _copy and _copy[name] is value
     elif issubclass(type(value), (type, types.FunctionType)):
-        name, attribute = value.__module__, value.__name__
+        name, attribute = _module_of(value), value.__name__
         is_copy = name in _copy and vars(_copy[name]).get(attribute) is value
     else:
         return value
@@ -134,6 +134,11 @@ def _counterpart(value: Any) -> Any:
         return value
     module = importlib.import_module(name)
     return module if attribute is None else getattr(module, attribute, value)
+
+
+def _module_of(value: Any) -> str | None:
+    """Returns the name of a class's or function's module; a class that `type` made in code of no module has none."""
+    return getattr(value, "__module__", None)
 
 
 def _has_keras_2() -> bool:
