@@ -100,6 +100,22 @@ def test_only_hashable_ops_are_cached(op_libraries, monkeypatch, tmp_path, op_na
     assert (memory_report().devices[0].programs[-1].cache == "hit") == hashable
 
 
+def test_cached_programs_know_the_lines_of_their_ops(op_libraries, monkeypatch, tmp_path):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", f"--executable_cache_path={tmp_path / 'programs'}")
+    configure()
+    paths = (str(op_libraries / "libops5.so"), str(op_libraries / "codelets.gp"))
+    outs = {"output_types": [tf.float32], "output_shapes": [[3]]}
+
+    def program(a):
+        return custom_ops.precompiled_user_op([a, a], *paths, outs=outs, op_name="VertexThrows")
+
+    line = rf"Op UserOp \(IpuUserOp\), made at \S+/{pathlib.Path(__file__).name}:\d+, in program\."
+    for cache in ("miss", "hit"):
+        with pytest.raises(tf.errors.InternalError, match=line):
+            run_program(program, A)
+        assert memory_report().devices[0].programs[-1].cache == cache
+
+
 def test_metadata_without_effect_is_recorded(op_libraries):
     from tf_ipu_shim.runtime import ignored_options
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tf_ipu_shim.compiler.checks.diagnostics import Diagnostics
 from tf_ipu_shim.driver import answers, applications, cached_programs, dumps, event_reports, serialized
 from tf_ipu_shim.driver.answers import Program
 from tf_ipu_shim.driver.compilation import EventDetails
@@ -57,7 +58,7 @@ def load_or_lower(job: Job, directory: CacheDirectory) -> tuple[Program, str]:
         log.info(f"Executable cache: hit, program {job.program} is loaded from {directory.file_of(key.text)}")
         if settings.is_requested(job.device.engine_options):
             log.info(f"No profile of {job.program} is written: it was not compiled in this process")
-        user_op_builds.build_again(cached.user_op_calls)
+        user_op_builds.build_again(cached.user_op_calls, job.request, Diagnostics(job.call).describe)
         memory_plan.store_plan(job.request, job.device, cached.plan, "hit")
         return cached, "hit"
     lowered = lower_for_device(job)

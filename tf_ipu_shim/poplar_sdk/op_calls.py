@@ -38,6 +38,20 @@ class OpCall(NamedTuple):
         return _encode([*texts, ",".join(inputs), ",".join(outputs)])
 
 
+def name_of(call: bytes) -> str:
+    """Returns the name of the op in an encoded call.
+
+    Example:
+        >>> name_of(OpCall("a.so", "", "", "Build", "", 0, 0, False, "", "UserOp", ["1:2"], ["1:2"]).encode())
+        'UserOp'
+    """
+    field, rest = b"", call
+    for _ in OpCall._fields[: OpCall._fields.index("name") + 1]:
+        size, _, rest = rest.partition(b":")
+        field, rest = rest[: int(size)], rest[int(size) :]
+    return field.decode()
+
+
 def describe_tensor(kind: int, sizes: Iterable[int]) -> str:
     """Describes a tensor by its `DataType` and dimensions.
 

@@ -32,11 +32,16 @@ def call_of(node: node_def_pb2.NodeDef) -> bytes:
         partial_derivative=attributes["partial_derivative_index"].i,
         separate_gradients=attributes["separate_gradients"].b,
         attributes=attributes["gradient_attributes" if gradient_size else "attributes"].s.decode(),
-        name=attributes["debug_name"].s.decode() or node.name,
+        name=name_of(node),
         inputs=_tensors(node, "Input", op_types.input_types(node), attributes["input_shapes"].list.shape),
         outputs=_tensors(node, "Output", attributes["output_types"].list.type, attributes["output_shapes"].list.shape),
     )
     return call.encode()
+
+
+def name_of(node: node_def_pb2.NodeDef) -> str:
+    """Returns the name that a library's op gets."""
+    return node.attr["debug_name"].s.decode() or node.name
 
 
 def _tensors(

@@ -12,7 +12,7 @@ from tf_ipu_shim.compiler.ir import vocabulary
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.compiler.xla_semantics import user_ops
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
-from tf_ipu_shim.poplar_sdk import bridge
+from tf_ipu_shim.poplar_sdk import bridge, op_calls
 from tf_ipu_shim.runtime.device import IpuDevice
 from tf_ipu_shim.tf_private.protos import node_def_pb2
 
@@ -51,10 +51,20 @@ def calls_of(program: LoweredProgram) -> list[bytes]:
     return list(dict.fromkeys(user_ops.call_of(node) for _, node in _user_ops_of(program)))
 
 
-def build_again(calls: Iterable[bytes]) -> None:
-    """Builds the user ops of a program from the cache, in the order in which they were built when it was compiled."""
+def build_again(calls: Iterable[bytes], request: ProgramRequest, describe: Callable[[str, Any], str]) -> None:
+    """Builds the user ops of a program from the cache, in the order in which they were built when it was compiled.
+
+    Their names and lines in the script, for messages of their runs, are those of the request.
+    """
+    nodes = {
+        user_ops.name_of(node): (name, node)
+        for name, function in request.library.items()
+        for node in user_ops.user_ops_in(function.node_def)
+    }
     for call in calls:
         bridge.load().build(call)
+        if found := nodes.get(op_calls.name_of(call)):
+            bridge.load().locate(call, describe(*found))
 
 
 def _user_ops_of(program: LoweredProgram) -> list[tuple[str, node_def_pb2.NodeDef]]:
