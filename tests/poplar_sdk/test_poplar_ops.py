@@ -368,6 +368,7 @@ def test_empty_tensors_and_scalars(user_op):
 ERRORS = {
     "no file": ("libnone.so", "Product", r"the file does not exist.*register_emulation"),
     "text": ("libtext.so", "Product", "cannot be loaded: .*Compile it again"),
+    "cut": ("libcut.so", "Product", r"cannot be loaded: it was cut short: it has \d+ bytes; .*Compile it again"),
     "function": ("libmissing.so", "Product", r"calls popops::notThere\(int\), which is not"),
     "headers": ("libplain.so", "Build", "other Poplar headers; .*tf-ipu poplar --shell"),
     "level": ("libops99.so", "Product", "is 99; expected 1 to 5. Set custom_op_api_level"),
@@ -375,6 +376,14 @@ ERRORS = {
     "count": ("libops5.so", "Nothing", "made 0 outputs; expected 1, as `outs` says"),
     "shape": ("libops5.so", "WrongShape", r"is float, shape \{1\}; expected float, shape \{3\}"),
     "type": ("libops5.so", "Product", "expected int, shape"),
+    "allocated": ("libops5.so", "OtherInput", r"OtherInput_metadata of .* allocates input 2; the op has 2 inputs"),
+    "alias of input": ("libops5.so", "AliasOfOtherInput", r"gives input -1 the memory of an output; the op has 2 inp"),
+    "alias of output": (
+        "libops5.so",
+        "AliasOfOtherOutput",
+        r"gives output 1 the memory of an input; the op has 1 out",
+    ),
+    "identical": ("libops5.so", "OtherIdentical", r"says that output 1 is equal on all replicas; the op has 1 outp"),
     "exception": ("libops5.so", "Refuses", "std::invalid_argument: attributes"),
     "replicas": ("libops5.so", "ReducesReplicas", "gcl::allReduceCrossReplica.*other replicas.*cross_replica_ops"),
     "unmapped": ("libops5.so", "Unmapped", "lost"),

@@ -154,10 +154,10 @@ def load() -> Bridge:
         return _bridge
 
 
-def metadata(path: str, digest: str, op_name: str, inputs: int, gradient_size: int) -> Metadata:
+def metadata(path: str, digest: str, op_name: str, inputs: int, outputs: int, gradient_size: int) -> Metadata:
     """Loads an op's library and returns its declarations; raises TensorFlow's error if it cannot be used."""
-    tensors = [describe_tensor(_FLOAT, ())] * inputs
-    call = OpCall(path, digest, "", op_name, "", gradient_size, 0, False, "", "", tensors, ())
+    scalar = describe_tensor(_FLOAT, ())
+    call = OpCall(path, digest, "", op_name, "", gradient_size, 0, False, "", "", [scalar] * inputs, [scalar] * outputs)
     return load().metadata(call.encode())
 
 

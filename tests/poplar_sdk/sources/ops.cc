@@ -202,6 +202,24 @@ Tensor Mapped_allocator(Graph& graph, std::uint32_t operand, const std::vector<s
   return tensor;
 }
 
+// Metadata that names tensors which the op does not have.
+Program OtherInput(Graph&, const Tensors&, Tensors&, Text, Text) { return Sequence(); }
+void OtherInput_metadata(Indices& allocating, Indices&, Aliases&, bool&, bool&, bool&, std::uint32_t) {
+  allocating = {0, 2};
+}
+Program AliasOfOtherInput(Graph&, const Tensors&, Tensors&, Text, Text) { return Sequence(); }
+void AliasOfOtherInput_metadata(Indices&, Indices&, Aliases& aliases, bool&, bool&, bool&, std::uint32_t) {
+  aliases = {{-1, 0}};
+}
+Program AliasOfOtherOutput(Graph&, const Tensors&, Tensors&, Text, Text) { return Sequence(); }
+void AliasOfOtherOutput_metadata(Indices&, Indices&, Aliases& aliases, bool&, bool&, bool&, std::uint32_t) {
+  aliases = {{1, 1}};
+}
+Program OtherIdentical(Graph&, const Tensors&, Tensors&, Text, Text) { return Sequence(); }
+void OtherIdentical_metadata(Indices&, Indices& identical, Aliases&, bool&, bool&, bool&, std::uint32_t) {
+  identical = {1};
+}
+
 Program Nothing(Graph&, const Tensors&, Tensors&, Text, Text) { return Sequence(); }
 Program Prints(Graph&, const Tensors& inputs, Tensors&, Text, Text) {
   return poplar::program::PrintTensor("seen", inputs[0]);
@@ -227,6 +245,9 @@ Program BuildCrashes(Graph&, const Tensors&, Tensors&, Text, Text) { std::abort(
 void BuildsNothing(Graph&, const Tensors& inputs, Tensors& outputs, Text, Text) { outputs.push_back(inputs[0]); }
 Program VertexThrows(Graph& graph, const Tensors& inputs, Tensors& outputs, Text, Text) {
   return simple(graph, inputs, outputs, "Throws");
+}
+void VertexThrows_metadata(Indices&, Indices&, Aliases&, bool&, bool&, bool& hashable, std::uint32_t) {
+  hashable = true;
 }
 Program Unneeded(Graph& graph, const Tensors& inputs, Tensors& outputs, Text, Text) {
   return simple(graph, inputs, outputs, "Throws");

@@ -119,7 +119,7 @@ def _digest_of_version(path: str, _mtime: int, _size: int) -> str:
 
 
 def _make_op(library: _Library, call: UserOpCall, name: str, separate_gradients: bool) -> list[tf.Tensor]:
-    results = _user_op(library, len(call.inputs), 0)(
+    results = _user_op(library, len(call.inputs), len(call.types), 0)(
         input=call.inputs,
         output_types=call.types,
         input_shapes=[tensor.shape for tensor in call.inputs],
@@ -134,9 +134,9 @@ def _make_op(library: _Library, call: UserOpCall, name: str, separate_gradients:
     return list(results) if call.types else []
 
 
-def _user_op(library: _Library, inputs: int, gradient_size: int) -> Any:
+def _user_op(library: _Library, inputs: int, outputs: int, gradient_size: int) -> Any:
     """Returns the wrapper of the op type: of ops with state, or of ops that may be left out."""
-    declared = bridge.metadata(library.path, library.digest, library.op_name, inputs, gradient_size)
+    declared = bridge.metadata(library.path, library.digest, library.op_name, inputs, outputs, gradient_size)
     note_metadata(declared)
     wrappers = plugin.load().ops
     wrapper = wrappers.ipu_stateless_user_op if declared.is_stateless else wrappers.ipu_user_op
@@ -178,7 +178,7 @@ def _user_op_gradient(op: Any, *upstream: Any) -> list[Any]:
 def _gradient_op(op: Any, operands: Sequence[Any], indices: Sequence[int], partial_derivative: int) -> list[tf.Tensor]:
     library = _Library(*(op.get_attr(name).decode() for name in _ATTRIBUTES))
     inputs = [op.inputs[index] for index in indices]
-    results = _user_op(library, len(operands), len(op.outputs))(
+    results = _user_op(library, len(operands), len(inputs), len(op.outputs))(
         input=operands,
         output_types=[tensor.dtype for tensor in inputs],
         input_shapes=[tensor.shape for tensor in operands],

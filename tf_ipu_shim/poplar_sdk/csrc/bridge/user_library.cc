@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -64,6 +65,25 @@ std::string metadataParameters(int level) {
   text += level >= 3 ? ", std::map<std::int64_t, std::int64_t>&" : ", std::uint32_t&";
   for (int flags = level >= 4 ? 3 : 2; flags > 0; --flags) text += ", bool&";
   return text + ", std::uint32_t";
+}
+
+// Throws a Failure if the metadata names an input or output that the op does not have.
+void checkIndices(const std::string& what, const MetadataArguments& arguments, const OpCall& call) {
+  const auto check = [&](const char* role, std::int64_t index, std::size_t count, const std::string& claim,
+                         const char* rest) {
+    if (index >= 0 && static_cast<std::size_t>(index) < count) return;
+    throw Failure(Code::Internal, what + " " + claim + " " + role + " " + std::to_string(index) + rest + "; the op has " +
+                                      std::to_string(count) + " " + role + "s. Pass an index from 0 to " +
+                                      std::to_string(std::max<std::size_t>(count, 1) - 1) + ", or none.");
+  };
+  const std::size_t inputs = call.inputs.size(), outputs = call.outputs.size();
+  for (const std::int64_t index : arguments.allocating_indices.value) check("input", index, inputs, "allocates", "");
+  for (const auto& [input, output] : arguments.aliases.value) {
+    check("input", input, inputs, "gives", " the memory of an output");
+    check("output", output, outputs, "gives", " the memory of an input");
+  }
+  for (const std::int64_t index : arguments.replica_identical_outputs.value)
+    check("output", index, outputs, "says that", " is equal on all replicas");
 }
 
 // Users' functions are called by one thread at a time: their libraries need not be made for several.
@@ -142,6 +162,7 @@ Metadata UserLibrary::metadata(const OpCall& call) const {
     throw Failure(Code::Internal, what(name) + " says that " + std::to_string(arguments.in_place.value) +
                                       " inputs are outputs; expected at most " + std::to_string(inputs) +
                                       ". Change the function.");
+  checkIndices(what(name), arguments, call);
   // Levels 1 and 2 count how many of the first inputs are outputs, too.
   for (std::uint32_t index = 0; index < arguments.in_place.value; ++index) arguments.aliases.value.emplace(index, index);
   return {arguments.allocating_indices.value, arguments.replica_identical_outputs.value, arguments.aliases.value,
