@@ -35,6 +35,8 @@ def op_libraries(tmp_path_factory):
     (directory / "plain.cc").write_text('extern "C" { int custom_op_api_level = 5; void Build() {} }\n')
     run("g++ -shared -fPIC plain.cc -o libplain.so")
     (directory / "libtext.so").write_text("no library")
+    whole = (directory / "libops5.so").read_bytes()
+    (directory / "libcut.so").write_bytes(whole[: len(whole) // 2])
     return directory
 
 

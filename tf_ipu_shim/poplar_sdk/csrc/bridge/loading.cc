@@ -3,6 +3,8 @@
 
 #include "failure.hpp"
 
+#include "poplar/graph/elf_file.hpp"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -59,6 +61,8 @@ void* loadLibrary(const std::string& path, bool changed) {
   loadPoplarLibraries();
   if (!std::filesystem::exists(path))
     throw Failure(Code::NotFound, path + ": the file does not exist; expected a compiled library. Compile it.");
+  if (const std::string reason = poplar::detail::missingBytes(path); !reason.empty())
+    throw Failure(Code::Internal, path + " cannot be loaded: " + reason + ". Compile it again.");
   void* const handle = dlopen(changed ? copyInMemory(path).c_str() : path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw Failure(Code::Internal, explain(path, dlerror()));
   return handle;

@@ -1,4 +1,5 @@
 // Loads codelets: compiles sources by popc, and registers the vertices of .gp files.
+#include "poplar/graph/elf_file.hpp"
 #include "poplar/graph/state.hpp"
 
 #include <poplar/detail/vertex_table.hpp>
@@ -128,6 +129,8 @@ void compile(const std::string& source, const std::string& shown, const std::str
 }
 
 CodeletLibrary load(const std::string& shown, const std::string& path) {
+  if (const std::string reason = missingBytes(path); !reason.empty())
+    throw graph_object_load_error("addCodelets: '" + path + "' cannot be loaded: " + reason + ". Compile it again with popc.");
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw graph_object_load_error("addCodelets: '" + path + "' cannot be loaded: " + dlerror() +
@@ -170,10 +173,12 @@ void add(GraphState& graph, CodeletLibrary library) {
 
 void addCodeletImage(GraphState& graph, const std::string& path, const std::string& image) {
   const ScratchDirectory scratch;
-  {
-    std::ofstream file(scratch.output(), std::ios::binary);
-    file << image;
-  }
+  std::ofstream file(scratch.output(), std::ios::binary);
+  file << image;
+  file.close();
+  if (!file)
+    throw graph_object_load_error("The codelets of an executable cannot be written to '" + scratch.output() +
+                                  "': no space is left, or it is not allowed. Set TMPDIR to another directory.");
   add(graph, load(path, scratch.output()));
 }
 
@@ -248,10 +253,12 @@ void Graph::addCodelets(std::istream& source, StringRef compileFlags, std::ostre
   if (type != CodeletFileType::CppSource && type != CodeletFileType::CSource && type != CodeletFileType::Auto)
     throw graph_object_load_error("addCodelets: only C++ can be compiled from memory. Pass CodeletFileType::CppSource.");
   const ScratchDirectory scratch;
-  {
-    std::ofstream file(scratch.source());
-    file << source.rdbuf();
-  }
+  std::ofstream file(scratch.source());
+  file << source.rdbuf();
+  file.close();
+  if (!file)
+    throw graph_program_compilation_error("addCodelets: the source cannot be read, is empty, or cannot be written to '" +
+                                          scratch.source() + "'. Pass a stream with a source; TMPDIR sets the directory.");
   compile(scratch.source(), "source from memory", compileFlags, scratch.output(), compileOutput);
   add(*state_, load(scratch.output(), scratch.output()));
 }
