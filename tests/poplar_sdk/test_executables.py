@@ -1,11 +1,15 @@
 """Executables that one process stores and another runs, against NumPy."""
 
+import os
 import pathlib
+import shutil
 import subprocess
 
 import numpy
 import pytest
 from poplar_programs import compile_codelets, compile_program
+
+from tf_ipu_shim.poplar_sdk import toolchain
 
 pytestmark = [pytest.mark.without_tensorflow, pytest.mark.subprocess]
 
@@ -13,8 +17,9 @@ PROGRAMS = pathlib.Path(__file__).parent / "programs"
 LIBRARIES = ("poprand", "popops", "poputil")
 
 
-def run(*words):
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=120)
+def run(*words, **variables):
+    environment = {**os.environ, **variables}
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -64,3 +69,14 @@ def test_executables_that_cannot_be_read_are_refused(program):
     for name in ("short", "damaged"):
         assert messages[name].startswith("Executable::deserialize: the executable is damaged")
     assert messages["graph"].startswith("Executable::deserialize: the stream has a graph without programs")
+
+
+def test_an_executable_of_other_libraries_is_refused(program, tmp_path):
+    file, other = tmp_path / "program.exe", tmp_path / "lib"
+    run(program, "store", file, compile_codelets(PROGRAMS / "codelets.cpp"))
+    shutil.copytree(toolchain.build_libraries() / "lib", other)
+    assert facts(run(program, "read", file, LD_LIBRARY_PATH=str(other)))["file"] == "no exception"
+    with (other / "libpoprand.so").open("ab") as library:
+        library.write(b"another build")
+    message = facts(run(program, "read", file, LD_LIBRARY_PATH=str(other)))["file"]
+    assert message.startswith("Executable::deserialize: the executable was made with another build of libpoprand.so.")

@@ -160,6 +160,9 @@ int main(int count, char** arguments) {
     run(Executable::deserialize(file));
   } else if (mode == "direct") {
     run(build(arguments[2]));
+  } else if (mode == "read") {
+    std::ifstream file(arguments[2], std::ios::binary);
+    refuse("file", {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
   } else {
     refuseAll(arguments[2]);
   }
