@@ -1,7 +1,9 @@
 """Compiles the C++ programs of the tests against the Poplar libraries, each once a session."""
 
 import functools
+import os
 import pathlib
+import shlex
 import subprocess
 import tempfile
 
@@ -19,7 +21,7 @@ def compile_program(source: pathlib.Path, *libraries: str) -> pathlib.Path:
     prefix = toolchain.build_libraries()
     program = pathlib.Path(_directory().name) / source.stem
     words = [
-        "g++",
+        *shlex.split(os.environ.get("CXX") or "g++"),  # with its flags: a sanitizer's are also those of the libraries
         "-std=c++17",
         "-O1",
         f"-I{prefix / 'include'}",
