@@ -1,6 +1,7 @@
 """Programs of `programs/engine_cases.cpp` against NumPy: vertices, control flow, copies, streams, errors."""
 
 import pathlib
+import re
 import subprocess
 
 import numpy
@@ -191,8 +192,9 @@ def test_devices_are_those_of_the_system(run, monkeypatch, name):
         ("unknown field", "unknown_field: Vertex type Thrower has no field 'input'; it has: in"),
         (
             "unknown vertex",
-            "unknown_vertex_type: addVertex: vertex type 'Scale<int>' is in none of the 1 codelet files of the graph. "
-            "Call addCodelets with the file that has it; a template must be instantiated there. "
+            "unknown_vertex_type: addVertex: vertex type 'Scale<int>' is in none of the 1 codelet files of the graph; "
+            "they have Scale<float>, Scale<half>. Call addCodelets with the file that has it; a template must be "
+            "instantiated there. "
             "A vertex within #ifdef __IPU__ is left out: codelets run on this CPU.",
         ),
         (
@@ -212,3 +214,49 @@ def test_devices_are_those_of_the_system(run, monkeypatch, name):
 )
 def test_errors_name_what_is_wrong(run, case, message):
     assert run(case)[0].startswith(message)
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory):
+    codelets = tmp_path_factory.mktemp("refused") / "codelets.gp"
+    codelets.write_bytes(compile_codelets(PROGRAMS / "codelets.cpp").read_bytes())
+    words = [compile_program(PROGRAMS / "refused_cases.cpp"), codelets]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return dict(line.split(": ", 1) for line in printed.splitlines())
+
+
+REFUSALS = {
+    "codelets cut short": "graph_object_load_error: .* cannot be loaded: it was cut short: it has \\d+ bytes",
+    "dimension of a field": "index_error: .* field 'in' .* has 1 dimensions; the dimension is 1",
+    "field of a type": "unknown_field: getMaxFieldDim: vertex type 'Scale<float>' has no field 'input'",
+    "index beyond a tile": "graph_connection_error: Field 'in' .* the index is 1073741824; a tile has memory for",
+    "index of one value": "poplar_error: .* has 1 elements; the index is 1",
+    "load on another device": "poplar_error: Engine::load: the device has 1 IPUs of 4 tiles",
+    "matrix for a vector": r"graph_connection_error: Field 'in' .* is a vector; the tensor has shape \{2,3\}\. .*flat",
+    "matrix for an element": r"graph_connection_error: Field 'in' .* is a single element; the tensor has shape \{2,3\}",
+    "no compute set": "control_program_error: Execute: the reference is empty",
+    "no function": "control_program_error: Call: the reference is empty",
+    "no vertex": "poplar_error: setTileMapping: the vertex is not of this graph",
+    "null buffer": "stream_connection_error: connectStream: the buffer for 'in' is a null pointer",
+    "null tensor": "stream_connection_error: writeTensor: the buffer for 'x' is a null pointer",
+    "other program": "poplar_error: Engine::run: the program is 1; the engine has 1 programs",
+    "other replica": "stream_connection_error: .* stream 'in' has no replica 1; the graph has 1",
+    "other vertex": "poplar_error: setPerfEstimate: the vertex is not of this graph",
+    "read before load": "poplar_error: Engine::readTensor: the engine is not on a device. Call Engine::load before",
+    "run before load": "poplar_error: Engine::run: the engine is not on a device. Call Engine::load before",
+    "similar vertex": "unknown_vertex_type: .* they have Scale<float>, Scale<half>",
+    "size beyond a tile": "graph_connection_error: .* the size is 18446744073709551615; a tile has memory for",
+    "size of one value": "graph_connection_error: .* has 1 elements; setFieldSize was passed 3",
+    "tensor of another graph": r"poplar_error: connect: the tensor with shape \{3\} is of another graph",
+    "tensors of two graphs": "poplar_error: concat: .* another one is of another graph",
+    "write before load": "poplar_error: Engine::writeTensor: the engine is not on a device. Call Engine::load before",
+}
+
+
+def test_each_refusal_is_known(refusals):
+    assert refusals.keys() == REFUSALS.keys()
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_calls_that_are_refused(refusals, case):
+    assert re.match(REFUSALS[case], refusals[case])

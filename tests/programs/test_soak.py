@@ -318,12 +318,10 @@ def test_processes_that_are_ended_and_their_kin():
 
 
 def test_models_say_that_they_go_on_and_what_failed(tmp_path, monkeypatch):
-    """Another seed draws other models, also in CI, where hypothesis ignores seeds unless it is told not to."""
-    monkeypatch.setenv("CI", "true")
     tests = tmp_path / "test_models.py"
     tests.write_text(
         "import os\nfrom hypothesis import given, settings, strategies\n\n"
-        "few = settings(max_examples=int(os.environ['NEW_MODELS']) + 1, database=None, deadline=None)\n\n\n"
+        "few = settings(max_examples=int(os.environ['NEW_MODELS']) + 1, database=None)\n\n\n"
         "def test_of_no_models():\n    assert False\n\n\n"
         "@few\n@given(strategies.integers())\ndef test_right(drawn):\n    pass\n\n\n"
         "@few\n@given(strategies.integers(1))\ndef test_wrong(drawn):\n    assert drawn == 1\n"

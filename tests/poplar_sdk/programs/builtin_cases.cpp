@@ -7,6 +7,8 @@
 #include <map>
 #include <numeric>
 
+#include "devices.hpp"
+
 using namespace poplar;
 using namespace poplar::program;
 
@@ -57,6 +59,7 @@ void printResults(const char* codelets, const char* vertex, const std::vector<fl
   graph.setTileMapping(graph.addVertex(set, vertex, {{"in", in}, {"out", out}}), 0);
   graph.createHostRead("out", out);
   Engine engine(graph, Execute(set));
+  engine.load(deviceOf(graph));
   engine.run();
   std::cout.precision(9);
   print<float>(engine, "out", results);
@@ -68,6 +71,7 @@ const std::map<std::string, Case> cases = {
      [](const char* codelets) {
        Draws draws(codelets);
        Engine engine(draws.graph, Execute(draws.set));
+       engine.load(deviceOf(draws.graph));
        engine.run();
        print<float>(engine, "uniform", tiles * count);
        print<float>(engine, "normal", tiles * count);
@@ -95,6 +99,7 @@ const std::map<std::string, Case> cases = {
        graph.setTileMapping(graph.addVertex(set, "DrawByWorkers", {{"bits", bits}}), 0);
        graph.createHostRead("bits", bits);
        Engine engine(graph, Execute(set));
+       engine.load(deviceOf(graph));
        engine.run();
        print<unsigned>(engine, "bits", 6);
      }},
@@ -113,6 +118,7 @@ const std::map<std::string, Case> cases = {
        graph.createHostRead("sums", sums);
        graph.createHostRead("clocks", clocks);
        Engine engine(graph, {Execute(set), Execute(reads)});
+       engine.load(deviceOf(graph));
        engine.run();
        print<unsigned>(engine, "sums", 6);
        print<unsigned>(engine, "clocks", 6);
@@ -137,6 +143,7 @@ const std::map<std::string, Case> cases = {
        graph.createHostRead("in", in);
        graph.createHostRead("out", out);
        Engine engine(graph, Execute(set));
+       engine.load(deviceOf(graph));
        engine.run();
        print<std::uint16_t>(engine, "in", 64);
        print<std::uint16_t>(engine, "out", 64);

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "devices.hpp"
+
 using namespace poplar;
 using namespace poplar::program;
 
@@ -57,6 +59,7 @@ void repeatedCopies() {
   const DataStream in = p.graph.addHostToDeviceFIFO("in", FLOAT, 3), out = p.graph.addDeviceToHostFIFO("out", FLOAT, 3);
   std::vector<float> data = {1, 2, 3, 4, 5, 6}, result(6);
   Engine engine(p.graph, twice(Sequence(named("parts"), Copy(in, x), Copy(x, out))));
+  engine.load(deviceOf(p.graph));
   const Engine::TimerTimePoint start = engine.getTimeStamp();
   engine.connectStream<float>("in", data);
   engine.connectStream("out", ArrayRef(result));
@@ -70,6 +73,7 @@ void callbacks() {
   Program8 p;
   const Tensor x = p.variable(FLOAT, 3);
   Engine engine(p.graph, Sequence(Copy(p.graph.addHostToDeviceFIFO("in", FLOAT, 3), x), PrintTensor("counted", x)));
+  engine.load(deviceOf(p.graph));
   engine.connectStreamToCallback("in", std::make_unique<Counting>());
   engine.setPrintTensorStream(std::cout);
   engine.run();
@@ -82,6 +86,7 @@ void constants() {
   const Tensor h = p.graph.addConstant(HALF, {2}, ArrayRef(halves)), n = p.graph.addConstant(INT, {2}, ArrayRef(numbers));
   for (const Tensor& tensor : {h, n}) p.graph.setTileMapping(tensor, 0);
   Engine engine(p.graph, Sequence(PrintTensor("halves", h), PrintTensor("numbers", n)));
+  engine.load(deviceOf(p.graph));
   engine.setPrintTensorStream(std::cout);
   engine.run();
 }

@@ -14,6 +14,8 @@
 #include <iostream>
 #include <sstream>
 
+#include "devices.hpp"
+
 using namespace poplar;
 using gcl::CommGroup;
 
@@ -54,6 +56,7 @@ int main(int, char** arguments) {
     const auto result = collective(arguments[1], graph, data, group, prog);
     graph.createHostRead("result", result);
     Engine engine(graph, prog);
+    engine.load(deviceOf(graph));
     engine.run();
     std::vector<float> values(result.numElements() * REPLICAS);
     engine.readTensor("result", values.data(), values.data() + values.size());

@@ -14,6 +14,8 @@
 #include <numeric>
 #include <thread>
 
+#include "devices.hpp"
+
 using namespace poplar;
 using namespace poplar::program;
 
@@ -53,6 +55,7 @@ struct Case {
   void run(const std::vector<Tensor>& shown) {
     for (std::size_t i = 0; i < shown.size(); ++i) graph.createHostRead("shown" + std::to_string(i), shown[i]);
     Engine engine(graph, program);
+    engine.load(deviceOf(graph));
     engine.run();
     for (std::size_t i = 0; i < shown.size(); ++i) print(engine, "shown" + std::to_string(i), shown[i]);
   }
@@ -203,6 +206,7 @@ void streams() {
   c.program.add(Copy(x, remote, offsets));
   c.graph.createHostRead("row", row);
   Engine engine(c.graph, c.program);
+  engine.load(deviceOf(c.graph));
   std::vector<float> values(12), results(18), remote_row{7, 8, 9};
   std::iota(values.begin(), values.end(), 0.0f);
   engine.connectStream("in", values.data(), values.data() + values.size());
@@ -311,6 +315,7 @@ void threads() {
   for (int number = 0; number < 4; ++number) {
     running.emplace_back([&, number] {
       Engine engine(executable);
+      engine.load(deviceOf(c.graph));
       std::vector<float> values(1000, static_cast<float>(number)), results(1000);
       for (int call = 0; call < 20; ++call) {
         engine.writeTensor("x", values.data(), values.data() + values.size());
@@ -335,6 +340,7 @@ void printed() {
   c.program.add(PrintTensor("x", x));
   c.program.add(PrintTensor("big", big));
   Engine engine(c.graph, c.program);
+  engine.load(deviceOf(c.graph));
   engine.setPrintStream(std::cout);
   engine.run();
 }

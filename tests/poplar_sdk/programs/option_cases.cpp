@@ -12,6 +12,8 @@
 #include <map>
 #include <sstream>
 
+#include "devices.hpp"
+
 using namespace poplar;
 using namespace poplar::program;
 
@@ -54,6 +56,7 @@ struct Quotient {
   void run(const Tensor& out, const OptionFlags& options) {
     graph.createHostRead("out", out);
     Engine engine(graph, program, options);
+    engine.load(deviceOf(graph));
     engine.run();
     float values[2];
     engine.readTensor("out", values, values + 2);
@@ -100,7 +103,7 @@ void byType(const OptionFlags& options, const Type& type, float value) {
       popops::mul(graph, x, x, program, "squares");
     }
     try {
-      Engine(graph, program, options).run();
+      Engine(graph, program, options).loadAndRun(deviceOf(graph));
       std::cout << "no exception\n";
     } catch (const poplar_error& error) {
       std::cout << error.type << ": " << error.what() << '\n';

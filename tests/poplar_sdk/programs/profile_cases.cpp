@@ -8,6 +8,8 @@
 #include <map>
 #include <sstream>
 
+#include "devices.hpp"
+
 using namespace poplar;
 using namespace poplar::program;
 
@@ -47,6 +49,7 @@ const std::map<std::string, Case> cases = {
      [](const char* codelets) {
        Sums sums(codelets);
        Engine engine(sums.graph, {sums.copies, sums.additions});
+       engine.load(deviceOf(sums.graph));
        engine.run(1);
        engine.run(1);
        engine.disableExecutionProfiling();
@@ -62,6 +65,7 @@ const std::map<std::string, Case> cases = {
      [](const char* codelets) {
        Sums sums(codelets);
        Engine engine(sums.graph, {sums.copies, sums.additions});
+       engine.load(deviceOf(sums.graph));
        serializeToJSON(std::cout, engine.getGraphProfile());
      }},
     {"serialize", [](const char* codelets) { Sums(codelets).graph.serialize(std::cout, SerializationFormat::JSON); }},
@@ -70,6 +74,7 @@ const std::map<std::string, Case> cases = {
      [](const char* codelets) {
        Sums sums(codelets);
        Engine engine(sums.graph, sums.copies);
+       engine.load(deviceOf(sums.graph));
        engine.writeTensor<float>("from", std::vector<float>(16, 2.5f));
        engine.run();
        std::vector<float> values(16);
@@ -85,7 +90,7 @@ const std::map<std::string, Case> cases = {
     {"abort",
      [](const char*) {
        Graph graph(Target::createIPUTarget(1, 4, "ipu2"));
-       Engine(graph, Abort("the loss is not finite")).run();
+       Engine(graph, Abort("the loss is not finite")).loadAndRun(deviceOf(graph));
      }},
     {"compiler output",
      [](const char* codelets) {

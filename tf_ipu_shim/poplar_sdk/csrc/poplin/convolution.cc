@@ -320,8 +320,11 @@ void convolutionBiasUpdate(poplar::Graph &graph, const Tensor &zDeltas, const Te
 
 void addBias(poplar::Graph &graph, const Tensor &in, const Tensor &biases, Sequence &prog,
              const poplar::DebugContext &debugContext) {
+  if (in.rank() < 2 || in.dim(1) != biases.numElements())
+    fail("poplin::addBias", "the activations have the shape " + poputil::detail::describeShape(in.shape()) + " for " +
+         std::to_string(biases.numElements()) + " biases", "Pass {batch, channels, field...} and a bias for each channel");
   Shape shape(in.rank(), 1);
-  shape.at(1) = biases.numElements();
+  shape[1] = biases.numElements();
   popops::addInPlace(graph, in, biases.reshape(shape), prog, {debugContext, "addBias"});
 }
 

@@ -134,11 +134,12 @@ PRODUCTS(matMulGrouped, 3)
 #undef PRODUCTS
 
 // Functions that create an operand of a matmul, for one data type or two.
-#define CREATE_FOR_PRODUCT(name, TYPE, SHAPE)                                                                      \
+#define CREATE_FOR_PRODUCT(name, TYPE, RANK, SHAPE)                                                                \
   Tensor name(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &outputType,                 \
               const Shape &aShape, const Shape &bShape, const poplar::DebugContext &debugContext,                  \
               const OptionFlags &options, PlanningCache *) {                                                       \
-    (void)inputType, (void)outputType, (void)aShape, (void)bShape;                                                 \
+    const Sizes sizes = sizesOf(aShape, bShape, RANK);                                                             \
+    (void)inputType, (void)outputType, (void)sizes;                                                                \
     checkOptions("poplin::" #name, options, matmul_options);                                                    \
     return poputil::detail::createLinear(graph, TYPE, SHAPE, debugContext);                                        \
   }
@@ -148,12 +149,12 @@ PRODUCTS(matMulGrouped, 3)
     return name(graph, dataType, dataType, aShape, bShape, debugContext, options, cache);                          \
   }
 
-CREATE_FOR_PRODUCT(createMatMulInputLHS, inputType, aShape)
-CREATE_FOR_PRODUCT(createMatMulInputRHS, inputType, bShape)
-CREATE_FOR_PRODUCT(createMatMulOutput, outputType, resultShape(sizesOf(aShape, bShape, 2), 2))
-CREATE_FOR_PRODUCT(createMatMulGroupedInputLHS, inputType, aShape)
-CREATE_FOR_PRODUCT(createMatMulGroupedInputRHS, inputType, bShape)
-CREATE_FOR_PRODUCT(createMatMulGroupedOutput, outputType, resultShape(sizesOf(aShape, bShape, 3), 3))
+CREATE_FOR_PRODUCT(createMatMulInputLHS, inputType, 2, aShape)
+CREATE_FOR_PRODUCT(createMatMulInputRHS, inputType, 2, bShape)
+CREATE_FOR_PRODUCT(createMatMulOutput, outputType, 2, resultShape(sizes, 2))
+CREATE_FOR_PRODUCT(createMatMulGroupedInputLHS, inputType, 3, aShape)
+CREATE_FOR_PRODUCT(createMatMulGroupedInputRHS, inputType, 3, bShape)
+CREATE_FOR_PRODUCT(createMatMulGroupedOutput, outputType, 3, resultShape(sizes, 3))
 CREATE_FOR_PRODUCT_OF_ONE_TYPE(createMatMulInputLHS)
 CREATE_FOR_PRODUCT_OF_ONE_TYPE(createMatMulInputRHS)
 CREATE_FOR_PRODUCT_OF_ONE_TYPE(createMatMulOutput)

@@ -13,7 +13,7 @@ using popops::detail::mapInFloat;
 
 namespace {
 
-// All dimensions but that of the channels.
+// All dimensions but that of the channels; an error if there is none.
 Shape otherDims(const Tensor &acts) {
   if (acts.rank() < 2)
     fail("poplin::norm", "the activations have the shape " + poputil::detail::describeShape(acts.shape()),
@@ -25,8 +25,9 @@ Shape otherDims(const Tensor &acts) {
 
 // A value for each channel, as a tensor that broadcasts to the activations.
 Tensor perChannel(const Tensor &values, const Tensor &acts) {
+  otherDims(acts);
   Shape shape(acts.rank(), 1);
-  shape.at(1) = values.numElements();
+  shape[1] = values.numElements();
   return values.reshape(shape);
 }
 
@@ -42,7 +43,10 @@ Tensor productInFloat(poplar::Graph &graph, const Tensor &a, const Tensor &b, Se
   return popops::map(graph, Mul(inFloat(_1), inFloat(_2)), {a, b}, prog, debugContext);
 }
 
-std::size_t countPerChannel(const Tensor &acts) { return acts.numElements() / acts.dim(1); }
+std::size_t countPerChannel(const Tensor &acts) {
+  otherDims(acts);
+  return acts.numElements() / std::max<std::size_t>(acts.dim(1), 1);
+}
 
 }  // namespace
 

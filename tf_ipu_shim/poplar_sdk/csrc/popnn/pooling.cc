@@ -20,6 +20,11 @@ void check(const PoolParams &params) {
   if (params.kernelShape.size() != rank || params.stride.size() != rank ||
       params.inputTruncationOrPaddingLower.size() != rank || params.inputTruncationOrPaddingUpper.size() != rank)
     fail("popnn::pooling", "the parameters have different numbers of dimensions", "Pass a value for each dimension");
+  for (const auto *sizes : {&params.inputFieldShape, &params.kernelShape})
+    for (const auto size : *sizes)
+      if ((size == 0 && sizes == &params.kernelShape) || size > std::numeric_limits<std::int32_t>::max())
+        fail("popnn::pooling", "the field is " + poputil::detail::describeShape(params.inputFieldShape) + " and the window " +
+             poputil::detail::describeShape(params.kernelShape), "Pass a window of at least one element");
   for (const auto stride : params.stride)
     if (stride == 0) fail("popnn::pooling", "a stride is 0", "Pass at least 1");
 }

@@ -25,6 +25,8 @@ struct Slice {
     if (dims.size() != sizes.size())
       fail(function, "dims and sizes have different lengths", "Pass a size for each dimension");
     for (std::size_t i = 0; i != dims.size(); ++i) {
+      if (std::count(dims.begin(), dims.end(), dims[i]) > 1)
+        fail(function, "dimension " + std::to_string(dims[i]) + " is sliced twice", "Pass it once");
       if (dims[i] >= whole.size() || sizes[i] > whole[dims[i]])
         fail(function, "a slice of " + std::to_string(sizes[i]) + " in dimension " + std::to_string(dims[i]) +
              " of the shape " + poputil::detail::describeShape(whole), "Pass dimensions and sizes of the tensor");

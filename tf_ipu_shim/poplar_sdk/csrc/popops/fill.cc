@@ -7,6 +7,17 @@
 
 namespace popops {
 
+namespace {
+
+void checkTile(const poplar::Graph &graph, unsigned tile) {
+  const unsigned tiles = graph.getTarget().getNumTiles();
+  if (tile >= tiles)
+    poputil::detail::fail("popops::fill", "the tile is " + std::to_string(tile) + "; the graph has " +
+                          std::to_string(tiles) + " tiles", "Pass a lower one");
+}
+
+}  // namespace
+
 template <typename FillValueType>
 void fill(poplar::Graph &graph, const poplar::Tensor &t, poplar::program::Sequence &prog, FillValueType fillValue,
           const poplar::DebugContext &debugContext) {
@@ -28,8 +39,9 @@ void fill(poplar::Graph &graph, const poplar::Tensor &t, poplar::program::Sequen
 }
 
 template <typename FillValueType>
-void fill(poplar::Graph &graph, poplar::Tensor t, const std::vector<poplar::Interval> &tileRegions, unsigned,
+void fill(poplar::Graph &graph, poplar::Tensor t, const std::vector<poplar::Interval> &tileRegions, unsigned tile,
           poplar::ComputeSet fillCS, FillValueType fillValue) {
+  checkTile(graph, tile);
   if (tileRegions.empty()) return;
   poplar::program::Sequence steps;
   fill(graph, concat(t.flatten().slices(tileRegions)), steps, fillValue);
@@ -40,7 +52,8 @@ template <typename FillValueType>
 void fill(poplar::Graph &graph, const poplar::Tensor &t, unsigned tile, poplar::ComputeSet fillCS,
           FillValueType fillValue) {
   const auto mapping = graph.getTileMapping(t);
-  if (tile < mapping.size()) fill(graph, t, mapping[tile], tile, fillCS, fillValue);
+  checkTile(graph, tile);
+  fill(graph, t, mapping[tile], tile, fillCS, fillValue);
 }
 
 template <typename FillValueType>

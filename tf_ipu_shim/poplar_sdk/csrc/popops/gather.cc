@@ -69,7 +69,23 @@ struct Windows {
 POPLAR_FIELDS(Windows, part.operand, part.window, part.startMap, part.count, part.indexStride, part.indexSize,
               part.clamped, part.remap, part.padded)
 
-// The shape of the indices without the dimension of the index vectors.
+void checkDimension(const std::string &function, std::size_t dim, std::size_t rank) {
+  if (dim >= rank)
+    fail(function, "dimension " + std::to_string(dim) + " is not one of a tensor of rank " + std::to_string(rank),
+         "Pass a lower one");
+}
+
+// Whether no dimension is named twice; each must be lower than the rank.
+void checkDimensions(const std::string &function, const char *name, const std::vector<std::size_t> &dims,
+                     std::size_t rank) {
+  for (std::size_t i = 0; i != dims.size(); ++i) {
+    checkDimension(function, dims[i], rank);
+    if (std::count(dims.begin(), dims.end(), dims[i]) > 1)
+      fail(function, std::string(name) + " has dimension " + std::to_string(dims[i]) + " twice", "Pass it once");
+  }
+}
+
+// The shape of the indices without the dimension of the index vectors. The windows have operand, window and startMap.
 Shape batchShape(const std::string &function, const Tensor &indices, std::size_t indexVectorDim, Windows &windows) {
   auto shape = indices.shape();
   if (indices.elementType() != poplar::INT && indices.elementType() != poplar::UNSIGNED_INT)
@@ -81,6 +97,12 @@ Shape batchShape(const std::string &function, const Tensor &indices, std::size_t
     windows.indexSize = shape[indexVectorDim];
     shape.erase(shape.begin() + indexVectorDim);
   }
+  checkDimensions(function, "the map of the index vectors", {windows.startMap.begin(), windows.startMap.end()},
+                  windows.operand.size());
+  for (std::size_t dim = 0; dim != windows.window.size(); ++dim)
+    if (windows.window[dim] > windows.operand[dim])
+      fail(function, "a window has " + std::to_string(windows.window[dim]) + " elements in dimension " +
+           std::to_string(dim) + "; expected at most " + std::to_string(windows.operand[dim]), "Pass a smaller window");
   if (windows.indexSize != windows.startMap.size())
     fail(function, "the index vectors have " + std::to_string(windows.indexSize) + " elements; expected " +
          std::to_string(windows.startMap.size()), "Map each element to a dimension");
@@ -110,10 +132,23 @@ Windows scatterWindows(const Tensor &operand, const Tensor &indices, const Tenso
   windows.startMap = scatterDimsToOperandDims;
   windows.clamped = false;
   windows.setOptions("popops::scatter", options);
+  checkDimensions("popops::scatter", "insertWindowDims", insertWindowDims, operand.rank());
+  checkDimensions("popops::scatter", "updateWindowDims", {updateWindowDims.begin(), updateWindowDims.end()},
+                  updates.rank());
+  if (insertWindowDims.size() + updateWindowDims.size() != operand.rank())
+    fail("popops::scatter", "insertWindowDims and updateWindowDims have " + std::to_string(insertWindowDims.size()) +
+         " and " + std::to_string(updateWindowDims.size()) + " dimensions; expected together the operand's " +
+         std::to_string(operand.rank()), "Name each dimension of the operand in one of them");
   std::size_t next = 0;
   for (std::size_t dim = 0; dim != operand.rank(); ++dim)
-    windows.window.push_back(contains(insertWindowDims, dim) ? 1 : updates.dim(updateWindowDims.at(next++)));
-  batchShape("popops::scatter", indices, indexVectorDim, windows);
+    windows.window.push_back(contains(insertWindowDims, dim) ? 1 : updates.dim(updateWindowDims[next++]));
+  const auto batch = batchShape("popops::scatter", indices, indexVectorDim, windows);
+  Shape expected = batch;
+  for (unsigned dim = 0; dim != updates.rank(); ++dim)
+    if (contains(updateWindowDims, dim)) expected.insert(expected.begin() + std::min<std::size_t>(dim, expected.size()), updates.dim(dim));
+  if (updates.shape() != expected)
+    fail("popops::scatter", "the updates have the shape " + poputil::detail::describeShape(updates.shape()) +
+         "; expected " + poputil::detail::describeShape(expected), "Pass an update for each index vector");
   return windows;
 }
 
@@ -159,6 +194,11 @@ Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, 
     fail("popops::gather", "sliceSizes has " + std::to_string(sliceSizes.size()) + " elements; expected " +
          std::to_string(input.rank()), "Pass a size for each dimension");
   const auto batch = batchShape("popops::gather", indices, indexVectorDim, windows);
+  checkDimensions("popops::gather", "collapsedSliceDims", collapsedSliceDims, input.rank());
+  for (const std::size_t dim : collapsedSliceDims)
+    if (sliceSizes[dim] > 1)
+      fail("popops::gather", "dimension " + std::to_string(dim) + " of the slices has " + std::to_string(sliceSizes[dim]) +
+           " elements and is in collapsedSliceDims; expected 1", "Leave it out there");
   Shape kept;
   for (std::size_t dim = 0; dim != sliceSizes.size(); ++dim)
     if (!contains(collapsedSliceDims, dim)) kept.push_back(sliceSizes[dim]);
@@ -182,6 +222,10 @@ Tensor gather(poplar::Graph &graph, const Tensor &input, const Tensor &indices, 
           }
         });
       }, windows, type));
+  checkDimensions("popops::gather", "offsetDims", offsetDims, shape.size());
+  if (offsetDims.size() != kept.size())
+    fail("popops::gather", "offsetDims has " + std::to_string(offsetDims.size()) + " elements; expected " +
+         std::to_string(kept.size()), "Pass the result's dimension of each one of a slice that is not collapsed");
   std::vector<unsigned> order(shape.size());
   unsigned next_batch = 0, next_kept = static_cast<unsigned>(batch.size());
   for (unsigned dim = 0; dim != order.size(); ++dim) order[dim] = contains(offsetDims, dim) ? next_kept++ : next_batch++;

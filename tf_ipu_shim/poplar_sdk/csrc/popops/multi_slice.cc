@@ -76,9 +76,13 @@ Lookup describe(const std::string &function, const Tensor &t, const Tensor &offs
   if (dims.size() != 1 || sizes.size() != 1)
     fail(function, "dims and sizes have " + std::to_string(dims.size()) + " and " + std::to_string(sizes.size()) +
          " elements; expected 1", "Slice one dimension");
-  if (t.rank() < 2 || dims[0] + 1 >= t.rank() || offsets.rank() < 2 || offsets.dim(0) != t.dim(0))
-    fail(function, "the tensor has the shape " + poputil::detail::describeShape(t.shape()) + " and the offsets " +
-         poputil::detail::describeShape(offsets.shape()), "Pass offsets of the shape {number of slices, 1}");
+  if (t.rank() < 2 || dims[0] >= t.rank() - 1)
+    fail(function, "dimension " + std::to_string(dims[0]) + " is not one of the tensor of rank " +
+         std::to_string(std::max(t.rank(), 1u) - 1), "Pass a lower one");
+  if (offsets.rank() != 3 || offsets.dim(0) != t.dim(0) || offsets.dim(2) != 1) {
+    fail(function, "the offsets have the shape " + poputil::detail::describeShape(offsets.shape()) + "; expected {" +
+         std::to_string(t.dim(0)) + ",number of slices,1}", "Reshape them");
+  }
   if (offsets.elementType() != poplar::UNSIGNED_INT && offsets.elementType() != poplar::INT)
     fail(function, "the offsets have the type " + poputil::detail::typeName(offsets.elementType()) +
          "; expected unsigned int", "Cast them");
@@ -93,6 +97,13 @@ Lookup describe(const std::string &function, const Tensor &t, const Tensor &offs
   lookup.sliceShape[dims[0] + 1] = sizes[0];
   lookup.sliceShape.insert(lookup.sliceShape.begin() + 1, lookup.table.lookups);
   return lookup;
+}
+
+// Of the forms without groups.
+void checkOffsets(const std::string &function, const Tensor &offsets) {
+  if (offsets.rank() != 2 || offsets.dim(1) != 1)
+    fail(function, "the offsets have the shape " + poputil::detail::describeShape(offsets.shape()) +
+         "; expected {number of slices,1}", "Reshape them: expand({1}) adds the dimension to a vector");
 }
 
 void checkSlices(const std::string &function, const Lookup &lookup, const Tensor &t, const Tensor &s) {
@@ -179,10 +190,22 @@ void addUpdate(poplar::Graph &graph, const std::string &function, const Tensor &
   poputil::detail::addKernelIfAny(graph, prog, {debugContext, "multiUpdate"}, inputs, {t}, update);
 }
 
-Shape sliceShape(Shape shape, const Shape &dims, const Shape &sizes, std::size_t numIndices) {
+void checkDimension(const std::string &function, std::size_t dim, const Shape &shape) {
+  if (dim >= shape.size())
+    fail(function, "dimension " + std::to_string(dim) + " is not one of the shape " +
+         poputil::detail::describeShape(shape), "Pass a lower one");
+}
+
+Shape sliceShape(const std::string &function, Shape shape, const Shape &dims, const Shape &sizes, std::size_t numIndices) {
   if (dims.size() != sizes.size())
-    fail("popops::createSliceTensor", "dims and sizes have different lengths", "Pass a size for each dimension");
-  for (std::size_t i = 0; i != dims.size(); ++i) shape.at(dims[i]) = sizes[i];
+    fail(function, "dims and sizes have different lengths", "Pass a size for each dimension");
+  for (std::size_t i = 0; i != dims.size(); ++i) {
+    checkDimension(function, dims[i], shape);
+    if (sizes[i] > shape[dims[i]])
+      fail(function, "a slice of " + std::to_string(sizes[i]) + " in dimension " +
+           std::to_string(dims[i]) + " of the shape " + poputil::detail::describeShape(shape), "Pass a smaller size");
+    shape[dims[i]] = sizes[i];
+  }
   shape.insert(shape.begin(), numIndices);
   return shape;
 }
@@ -196,8 +219,9 @@ Shape grouped(Shape shape, std::size_t groups) {
 
 std::ostream &operator<<(std::ostream &os, const SlicePlan &plan) { return os << "SlicePlan" << plan.description_; }
 
-Tensor createSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &,
-                             const Shape &, std::size_t minGrainSize, const poplar::DebugContext &debugContext) {
+Tensor createSliceableTensor(poplar::Graph &graph, const poplar::Type &type, const Shape &shape, const Shape &dims,
+                             const Shape &sizes, std::size_t minGrainSize, const poplar::DebugContext &debugContext) {
+  sliceShape("popops::createSliceableTensor", shape, dims, sizes, 1);
   const auto tensor = graph.addVariable(type, shape, debugContext);
   if (minGrainSize == 0) poputil::mapTensorLinearly(graph, tensor);
   else poputil::mapTensorLinearly(graph, tensor, minGrainSize, minGrainSize);
@@ -227,7 +251,7 @@ Tensor createSliceTensor(poplar::Graph &graph, const poplar::Type &type, const S
                          const Shape &sizes, std::size_t numIndices, const SlicePlan &, const OptionFlags &options,
                          const poplar::DebugContext &debugContext) {
   checkOptions("popops::createSliceTensor", options, multi_slice_options);
-  return poputil::detail::createLinear(graph, type, sliceShape(shape, dims, sizes, numIndices), debugContext);
+  return poputil::detail::createLinear(graph, type, sliceShape("popops::createSliceTensor", shape, dims, sizes, numIndices), debugContext);
 }
 
 Tensor createGroupedSliceTensor(poplar::Graph &graph, const poplar::Type &type, const std::size_t groupSize,
@@ -235,7 +259,7 @@ Tensor createGroupedSliceTensor(poplar::Graph &graph, const poplar::Type &type, 
                                 const std::size_t numIndices, const SlicePlan &, const OptionFlags &options,
                                 const poplar::DebugContext &debugContext) {
   checkOptions("popops::createGroupedSliceTensor", options, multi_slice_options);
-  return poputil::detail::createLinear(graph, type, grouped(sliceShape(shape, dims, sizes, numIndices), groupSize),
+  return poputil::detail::createLinear(graph, type, grouped(sliceShape("popops::createSliceTensor", shape, dims, sizes, numIndices), groupSize),
                                        debugContext);
 }
 
@@ -256,7 +280,13 @@ Tensor createGroupedIndicesTensor(poplar::Graph &graph, const std::size_t groupS
 Tensor createSliceableTensorFromSlice(poplar::Graph &graph, const Tensor &s, const Shape &dims, const Shape &numSlices,
                                       const poplar::DebugContext &debugContext) {
   auto shape = s.shape();
-  for (std::size_t i = 0; i != dims.size(); ++i) shape.at(dims[i]) *= numSlices.at(i);
+  if (dims.size() != numSlices.size())
+    fail("popops::createSliceableTensorFromSlice", "dims and numSlices have " + std::to_string(dims.size()) + " and " +
+         std::to_string(numSlices.size()) + " elements; expected as many", "Pass a number of slices for each dimension");
+  for (std::size_t i = 0; i != dims.size(); ++i) {
+    checkDimension("popops::createSliceableTensorFromSlice", dims[i], shape);
+    shape[dims[i]] *= numSlices[i];
+  }
   return poputil::detail::createLinear(graph, s.elementType(), shape, debugContext);
 }
 
@@ -287,6 +317,7 @@ Tensor groupedMultiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &of
 Tensor multiSlice(poplar::Graph &graph, const Tensor &t, const Tensor &offsets, const Shape &dims, const Shape &sizes,
                   Sequence &prog, const SlicePlan &plan, const OptionFlags &options,
                   const poplar::DebugContext &debugContext) {
+  checkOffsets("popops::multiSlice", offsets);
   return groupedMultiSlice(graph, t.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,
                            debugContext)[0];
 }
@@ -309,6 +340,7 @@ Tensor multiSlice(poplar::Graph &graph, const Tensor &t, poplar::ArrayRef<unsign
   void name(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Shape &dims,          \
             const Shape &sizes, Sequence &prog, const SlicePlan &plan, const OptionFlags &options,                     \
             const poplar::DebugContext &debugContext) {                                                                \
+    checkOffsets("popops::" #name, offsets);                                                                           \
     groupedName(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), dims, sizes, prog, plan, options,            \
                 debugContext);                                                                                         \
   }
@@ -329,6 +361,7 @@ void groupedMultiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &
 void multiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Tensor &scale,
                     const Shape &dims, const Shape &sizes, Sequence &prog, const SlicePlan &plan,
                     const OptionFlags &options, const poplar::DebugContext &debugContext) {
+  checkOffsets("popops::multiUpdateAdd", offsets);
   groupedMultiUpdateAdd(graph, t.expand({0}), s.expand({0}), offsets.expand({0}), scale, dims, sizes, prog, plan,
                         options, debugContext);
 }

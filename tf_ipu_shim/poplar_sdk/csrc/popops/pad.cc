@@ -1,6 +1,7 @@
 // Pads and regroups tensors, copies consecutive rows, and creates tensors for copies from and to the host.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <popops/HostSliceTensor.hpp>
 #include <popops/Pad.hpp>
 #include <popops/Rearrange.hpp>
@@ -29,6 +30,15 @@ void checkPaddings(const Tensor &t, const Paddings &lower, const Paddings &upper
   if (lower.size() != t.rank() || upper.size() != t.rank())
     fail("popops::pad", "the paddings have " + std::to_string(lower.size()) + " and " + std::to_string(upper.size()) +
          " elements; expected " + std::to_string(t.rank()), "Pass one for each dimension");
+}
+
+// Of one dimension. Larger ones make tensors that no system can store.
+void checkSize(std::ptrdiff_t lower, std::ptrdiff_t upper) {
+  constexpr std::ptrdiff_t most = std::numeric_limits<std::int32_t>::max();
+  for (const auto padding : {lower, upper})
+    if (padding > most || padding < -most)
+      fail("popops::pad", "a padding is " + std::to_string(padding) + "; expected at most " + std::to_string(most),
+           "Pass a smaller one");
 }
 
 template <class PadOne>
@@ -76,6 +86,7 @@ Tensor pad(poplar::Graph &, const Tensor &t, std::ptrdiff_t paddingLower, std::p
   if (val.numElements() != 1 || val.elementType() != t.elementType())
     fail("popops::pad", "the value is not a scalar of type " + poputil::detail::typeName(t.elementType()),
          "Cast or reshape it");
+  checkSize(paddingLower, paddingUpper);
   std::vector<Tensor> parts{cut(t, paddingLower, paddingUpper, dim)};
   if (paddingLower > 0) parts.insert(parts.begin(), repeatScalar(val, t, paddingLower, dim));
   if (paddingUpper > 0) parts.push_back(repeatScalar(val, t, paddingUpper, dim));
@@ -118,6 +129,7 @@ Tensor pad(const Tensor &t, std::ptrdiff_t paddingLower, std::ptrdiff_t paddingU
            padding::Type type) {
   if (dim >= t.rank()) fail("popops::pad", "dimension " + std::to_string(dim) + " is padded of a tensor of rank " +
                             std::to_string(t.rank()), "Pass a dimension of the tensor");
+  checkSize(paddingLower, paddingUpper);
   std::vector<Tensor> parts{cut(t, paddingLower, paddingUpper, dim)};
   if (paddingLower > 0) parts.insert(parts.begin(), edge(t, paddingLower, dim, type, true));
   if (paddingUpper > 0) parts.push_back(edge(t, paddingUpper, dim, type, false));
@@ -138,6 +150,10 @@ void sequenceSlice(poplar::Graph &graph, const Tensor &tIn, const Tensor &tOut, 
   if (tIn.rank() == 0 || tOut.rank() == 0 || tIn.numElements() / std::max<std::size_t>(tIn.dim(0), 1) !=
       tOut.numElements() / std::max<std::size_t>(tOut.dim(0), 1) || tIn.elementType() != tOut.elementType())
     fail("popops::sequenceSlice", "rows of the input and the output differ in size or type", "Pass alike rows");
+  for (const Tensor &tensor : {tN, tInOffset, tOutOffset})
+    if (tensor.elementType() != poplar::UNSIGNED_INT && tensor.elementType() != poplar::INT)
+      fail("popops::sequenceSlice", "tN, tInOffset or tOutOffset has the type " +
+           poputil::detail::typeName(tensor.elementType()) + "; expected unsigned int", "Cast it");
   if (tInOffset.numElements() != count || tOutOffset.numElements() != count)
     fail("popops::sequenceSlice", "tN, tInOffset and tOutOffset differ in size", "Pass an element for each slice");
   const auto rows_in = tIn.dim(0), rows_out = tOut.dim(0);
@@ -153,10 +169,11 @@ void sequenceSlice(poplar::Graph &graph, const Tensor &tIn, const Tensor &tOut, 
         };
         auto *to = static_cast<char *>(arguments.outputs[0]);
         if (zeroUnused) std::memset(to, 0, rows_out * bytes);
-        for (std::size_t i = 0; i != count; ++i)
-          for (std::size_t row = 0; row != value(1, i); ++row)
-            if (value(2, i) + row < rows_in && value(3, i) + row < rows_out)
-              std::memcpy(to + (value(3, i) + row) * bytes, from + (value(2, i) + row) * bytes, bytes);
+        for (std::size_t i = 0; i != count; ++i) {
+          const auto in = std::min<std::size_t>(value(2, i), rows_in), out = std::min<std::size_t>(value(3, i), rows_out);
+          const auto rows = std::min({value(1, i), rows_in - in, rows_out - out});
+          if (rows != 0) std::memcpy(to + out * bytes, from + in * bytes, rows * bytes);
+        }
       }, count, rows_in, rows_out, bytes, zeroUnused));
 }
 
@@ -164,13 +181,15 @@ namespace rearrange {
 
 unsigned getMinimumRegroupGrainSize(const poplar::Type &type) { return type == poplar::HALF ? 4 : 2; }
 
-Tensor regroupIfBeneficial(poplar::Graph &, const Tensor &in, const Tensor &, poplar::program::Sequence &,
+Tensor regroupIfBeneficial(poplar::Graph &graph, const Tensor &in, const Tensor &ref, poplar::program::Sequence &,
                            const poplar::DebugContext &) {
+  for (const Tensor &tensor : {in, ref}) graph.getTileMapping(tensor, false);  // throws if it is not of the graph
   return in;
 }
 
-Tensor regroupIfBeneficial(poplar::Graph &, const Tensor &in, std::size_t, poplar::program::Sequence &,
+Tensor regroupIfBeneficial(poplar::Graph &graph, const Tensor &in, std::size_t, poplar::program::Sequence &,
                            const poplar::DebugContext &) {
+  graph.getTileMapping(in, false);
   return in;
 }
 

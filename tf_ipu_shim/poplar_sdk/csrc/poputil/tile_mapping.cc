@@ -37,7 +37,7 @@ bool isSplit(const poplar::Graph &graph, const poplar::Tensor &t, unsigned dimen
   std::size_t inner = 1;
   for (std::size_t dim = dimension + 1; dim < shape.size(); ++dim) inner *= shape[dim];
   // The place of the first element of each line along the dimension.
-  std::vector<std::size_t> places(t.numElements() / std::max<std::size_t>(shape.at(dimension), 1), ~std::size_t(0));
+  std::vector<std::size_t> places(t.numElements() / std::max<std::size_t>(t.dim(dimension), 1), ~std::size_t(0));
   for (std::size_t tile = 0; tile != mapping.size(); ++tile) {
     for (const auto &region : mapping[tile]) {
       for (auto i = region.begin(); i != region.end(); ++i) {
@@ -119,6 +119,7 @@ std::size_t chooseMappingOffset(std::size_t numTiles, const std::vector<std::siz
 }
 
 std::size_t chooseMappingOffset(std::size_t numTiles, const std::vector<std::size_t> &shape, std::size_t seed) {
+  if (numTiles == 0) detail::fail("chooseMappingOffset", "there are 0 tiles", "Pass the tiles of the target");
   constexpr std::size_t FNV_PRIME = 0x100000001b3;
   for (const auto size : shape) seed = (seed ^ size) * FNV_PRIME;
   return seed % numTiles;

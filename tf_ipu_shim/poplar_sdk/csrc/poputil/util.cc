@@ -41,9 +41,13 @@ bool checkAccuracyWhenCast(const poplar::Target &target, double input, poplar::T
 
 poplar::Tensor factorDims(const poplar::Tensor &t, const std::vector<std::size_t> &factors, unsigned startDim) {
   const auto shape = t.shape();
+  if (startDim > shape.size() || factors.size() > shape.size() - startDim)
+    detail::fail("factorDims", "the shape " + detail::describeShape(shape) + " has fewer than " +
+                 std::to_string(factors.size()) + " dimensions from dimension " + std::to_string(startDim) + " on",
+                 "Pass fewer factors or a lower dimension");
   std::vector<std::size_t> split(shape.begin(), shape.begin() + startDim);
   for (std::size_t i = 0; i != factors.size(); ++i) {
-    if (startDim + i >= shape.size() || shape[startDim + i] % factors[i] != 0)
+    if (factors[i] == 0 || shape[startDim + i] % factors[i] != 0)
       detail::fail("factorDims", "dimension " + std::to_string(startDim + i) + " of the shape " +
                    detail::describeShape(shape) + " has no factor " + std::to_string(factors[i]),
                    "Pass factors of the dimensions");
@@ -62,7 +66,7 @@ poplar::Tensor factorDims(const poplar::Tensor &t, const std::vector<std::size_t
 
 poplar::Tensor unfactorDims(const poplar::Tensor &t, unsigned numDims, unsigned startDim) {
   const auto shape = t.shape();
-  if (startDim + 2 * numDims > shape.size())
+  if (startDim > shape.size() || numDims > (shape.size() - startDim) / 2)
     detail::fail("unfactorDims", "the shape " + detail::describeShape(shape) + " has too few dimensions",
                  "Pass the result of factorDims()");
   std::vector<unsigned> order(shape.size());

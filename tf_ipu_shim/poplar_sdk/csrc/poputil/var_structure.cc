@@ -1,4 +1,5 @@
 // Finds groups of contiguous elements in a tensor's variables, and creates tensors in partitions.
+#include <algorithm>
 #include <numeric>
 #include <poputil/TileMapping.hpp>
 #include <poputil/Util.hpp>
@@ -14,6 +15,17 @@ poplar::Interval partOf(std::size_t size, std::size_t parts, std::size_t index) 
   const auto sizes = balancedPartition(size, parts);
   const auto begin = std::accumulate(sizes.begin(), sizes.begin() + index, std::size_t(0));
   return {begin, begin + sizes[index]};
+}
+
+void checkPartitions(const std::string &function, const std::vector<std::size_t> &shape,
+                     const std::vector<std::size_t> &nPartitions) {
+  if (nPartitions.size() != shape.size())
+    detail::fail(function, "there are " + std::to_string(nPartitions.size()) + " numbers of partitions for the shape " +
+                 detail::describeShape(shape), "Pass one for each dimension");
+  for (std::size_t dim = 0; dim != shape.size(); ++dim)
+    if (nPartitions[dim] == 0 || nPartitions[dim] > std::max<std::size_t>(shape[dim], 1))
+      detail::fail(function, "dimension " + std::to_string(dim) + " of the shape " + detail::describeShape(shape) +
+                   " is divided into " + std::to_string(nPartitions[dim]) + " parts", "Pass 1 to its size");
 }
 
 }  // namespace
@@ -43,8 +55,7 @@ void iterateTensorPartitions(
     const poplar::Tensor &t, const std::vector<std::size_t> &nPartitions,
     const std::function<void(const std::vector<std::size_t> &i, const poplar::Tensor &s)> &f) {
   const auto shape = t.shape();
-  if (nPartitions.size() != shape.size())
-    detail::fail("iterateTensorPartitions", "the number of partitions is not the rank", "Pass one for each dimension");
+  checkPartitions("iterateTensorPartitions", shape, nPartitions);
   for (std::size_t part = 0; part != detail::product(nPartitions); ++part) {
     const auto index = unflattenIndex(nPartitions, part);
     auto view = t;
@@ -58,7 +69,8 @@ poplar::Tensor createPartitionableTensor(poplar::Graph &graph, const poplar::Typ
                                          const std::vector<std::size_t> &shape,
                                          const std::vector<std::size_t> &nPartitions,
                                          const poplar::DebugContext &debugContext) {
-  const auto memory = graph.addVariable(type, {detail::product(shape)}, debugContext);
+  checkPartitions("createPartitionableTensor", shape, nPartitions);
+  const auto memory = graph.addVariable(type, shape, debugContext).flatten();
   std::size_t begin = 0;
   // Joins the parts along the last dimension first, then along the others.
   const std::function<poplar::Tensor(unsigned, std::vector<std::size_t>)> build =

@@ -38,8 +38,15 @@ Runner& Engine::ready(const char* function) const {
   throw poplar_error(std::string(function) + ": the engine was moved from. Use the engine that it was moved to.");
 }
 
+namespace {
+Runner& loaded(Runner& runner, const char* function) {
+  if (runner.loaded) return runner;
+  throw poplar_error(std::string(function) + ": the engine is not on a device. Call Engine::load before.");
+}
+}  // namespace
+
 void Engine::prepare(const Device& device) {
-  const Runner& runner = ready("Engine::load");
+  Runner& runner = ready("Engine::load");
   const Target& built = runner.compiled().graph->target;
   const Target& target = device.getTarget();
   if (target.getNumIPUs() != built.getNumIPUs() || target.getTilesPerIPU() != built.getTilesPerIPU())
@@ -48,9 +55,10 @@ void Engine::prepare(const Device& device) {
                        std::to_string(built.getNumIPUs()) + " of " + std::to_string(built.getTilesPerIPU()) +
                        ". Load it on the device whose target the graph has.");
   runner.seed();
+  runner.loaded = true;
 }
 void Engine::load(const Device& device) { prepare(device); }
-void Engine::run(unsigned program, const std::string&) { ready("Engine::run").run(program); }
+void Engine::run(unsigned program, const std::string&) { loaded(ready("Engine::run"), "Engine::run").run(program); }
 void Engine::loadAndRun(const Device& device, unsigned program) {
   load(device);
   run(program);
@@ -93,11 +101,11 @@ void Engine::copyFromRemoteBuffer(StringRef handle, void* data, int repeat, unsi
 }
 
 void Engine::writeTensor(StringRef handle, const void* begin, const void* end) {
-  ready("Engine::writeTensor").write(handle, static_cast<const char*>(begin), static_cast<const char*>(end));
+  loaded(ready("Engine::writeTensor"), "Engine::writeTensor").write(handle, static_cast<const char*>(begin), static_cast<const char*>(end));
 }
 void Engine::writeTensor(StringRef handle, const void* begin) { writeTensor(handle, begin, nullptr); }
 void Engine::readTensor(StringRef handle, void* begin, void* end) {
-  ready("Engine::readTensor").read(handle, static_cast<char*>(begin), static_cast<char*>(end));
+  loaded(ready("Engine::readTensor"), "Engine::readTensor").read(handle, static_cast<char*>(begin), static_cast<char*>(end));
 }
 void Engine::readTensor(StringRef handle, void* begin) { readTensor(handle, begin, nullptr); }
 

@@ -109,10 +109,19 @@ std::int64_t Runner::scalar(const Access& access, Type type) {
   return *result;
 }
 
+namespace {
+void checkBuffer(const char* function, const std::string& handle, const char* begin) {
+  if (!begin)
+    throw stream_connection_error(std::string(function) + ": the buffer for '" + handle + "' is a null pointer. Pass the " +
+                                  "address of memory that lives until the engine has run.");
+}
+}  // namespace
+
 void Runner::connect(const std::string& handle, char* begin, char* end, bool fixed) {
   const auto stream = compiled_->graph->streams.find(handle);
   if (stream == compiled_->graph->streams.end())
     throw stream_connection_error("connectStream: there is no stream '" + handle + "'. Use the handle of an added stream.");
+  checkBuffer("connectStream", handle, begin);
   const std::size_t bytes = stream->second.numElements() * typeSize(stream->second.elementType());
   if (!fixed && (end <= begin || static_cast<std::size_t>(end - begin) % std::max<std::size_t>(1, bytes) != 0))
     throw stream_connection_error("connectStream: the buffer of stream '" + handle + "' has " +
@@ -125,6 +134,10 @@ void Runner::connect(const std::string& handle, unsigned replica, StreamCallback
   if (!compiled_->graph->streams.count(handle))
     throw stream_connection_error("connectStreamToCallback: there is no stream '" + handle +
                                   "'. Use the handle of an added stream.");
+  if (replica >= replicas_.size())
+    throw stream_connection_error("connectStreamToCallback: stream '" + handle + "' has no replica " +
+                                  std::to_string(replica) + "; the graph has " + std::to_string(replicas_.size()) +
+                                  ". Pass a lower number.");
   Connection& connection = connections_[handle];
   connection.begin = connection.end = connection.at = nullptr;
   connection.callbacks[replica] = std::make_shared<StreamCallbackHandle>(std::move(callback));
@@ -220,6 +233,7 @@ void Runner::callHost(const std::string& handle, unsigned replica, const KernelA
 std::size_t Runner::checkedBytes(const char* function, const std::string& handle, const Tensor& tensor,
                                  const char* begin, const char* end) const {
   const std::size_t bytes = tensor.numElements() * typeSize(tensor.elementType());
+  if (bytes > 0) checkBuffer(function, handle, begin);
   if (end && static_cast<std::size_t>(end - begin) != bytes * replicas_.size())
     throw poplar_error(std::string(function) + ": the buffer for '" + handle + "' has " + std::to_string(end - begin) +
                        " bytes; the tensor has " + std::to_string(bytes * replicas_.size()) +

@@ -104,6 +104,7 @@ class Runner {
   void write(const std::string& handle, const char* begin, const char* end);
   void read(const std::string& handle, char* begin, char* end);
 
+  bool loaded = false;  // whether it is on a device
   bool counts_runs = true;                       // while execution is profiled
   std::map<unsigned, std::uint64_t> run_counts;  // of each program, since the profile was reset
   std::ostream* print_stream = &std::cerr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace poplar {
 
@@ -22,11 +23,7 @@ std::string describe(const Variable& variable) {
 
 namespace {
 
-std::size_t elementsOf(ArrayRef<std::size_t> shape) {
-  std::size_t count = 1;
-  for (std::size_t size : shape) count *= size;
-  return count;
-}
+std::size_t elementsOf(ArrayRef<std::size_t> shape) { return product({shape.begin(), shape.end()}); }
 
 Tensor newVariable(const std::shared_ptr<GraphState>& graph, Type type, ArrayRef<std::size_t> shape, std::string name) {
   typeSize(type);
@@ -151,8 +148,8 @@ Tensor Graph::addVariable(const Type& type, ArrayRef<std::size_t> shape, Variabl
 Tensor Graph::addConstantValues(const Type& type, ArrayRef<std::size_t> shape, const void* values,
                                 const TypeTraits& traits, std::size_t count, bool broadcast,
                                 const DebugContext& context) {
-  auto data = deviceData("addConstant", type, elementsOf(shape), values, traits, count, broadcast);
   const Tensor tensor = newVariable(state_, type, shape, nameOf(context));
+  auto data = deviceData("addConstant", type, tensor.numElements(), values, traits, count, broadcast);
   state_->variables.back().constant = true;
   state_->variables.back().data = std::move(data);
   return tensor;
@@ -184,10 +181,11 @@ Tensor Graph::addReplicationIndexConstant(const DebugContext& context) {
 
 void Graph::setInitialValues(const Tensor& tensor, const void* values, const TypeTraits& traits, std::size_t count,
                              bool broadcast) {
-  auto data = deviceData("setInitialValue", tensor.elementType(), tensor.numElements(), values, traits, count, broadcast);
+  const View& view = viewIn(*state_, "setInitialValue", tensor);
+  auto data = deviceData("setInitialValue", tensor.elementType(), view.count(), values, traits, count, broadcast);
   if (!tensor.isParallelWriteable())
     throw poplar_error("setInitialValue: the tensor has constants or an element twice. Pass a tensor of variables.");
-  state_->initial_values.push_back({viewOf(tensor), std::move(data)});
+  state_->initial_values.push_back({view, std::move(data)});
 }
 
 void Graph::setInitialValueHalf(const Tensor& tensor, ArrayRef<std::uint16_t> values) {
@@ -197,7 +195,7 @@ void Graph::setInitialValueHalf(const Tensor& tensor, ArrayRef<std::uint16_t> va
 Tensor Graph::clone(const Type& type, const Tensor& tensor, const DebugContext& context, TensorCloneMethod method) {
   const bool keep_aliases = method == TensorCloneMethod::PRESERVE_ORDER_AND_ALIASES ||
                             method == TensorCloneMethod::GATHER_AND_PRESERVE_TILE_ORDER_AND_ALIASES;
-  const auto spans = viewOf(tensor).spans();
+  const auto spans = viewIn(*state_, "clone", tensor).spans();
   const bool aliased = findOverlap(spans).has_value();
   std::string name = nameOf(context);
   if (name.empty() && !spans.empty()) name = state_->variableAt(spans.front().address).name;
@@ -220,7 +218,7 @@ Tensor Graph::cloneN(const Type& type, const Tensor& tensor, std::size_t count, 
                      TensorCloneMethod method, TensorCloneDuplicationMethod) {
   std::vector<Tensor> clones;
   for (std::size_t i = 0; i < count; ++i) clones.push_back(clone(type, tensor, context, method).expand({0}));
-  if (clones.empty()) throw poplar_error("cloneN: the count is 0; expected at least 1.");
+  if (clones.empty()) throw poplar_error("cloneN: the count is 0; expected at least 1. Pass a larger one.");
   return concat(clones);
 }
 
@@ -233,6 +231,9 @@ Graph Graph::virtualGraph(Target target, std::vector<unsigned> tiles) const {
 }
 
 Graph Graph::createVirtualGraph(const std::vector<unsigned>& tiles) {
+  if (tiles.empty()) throw poplar_error("createVirtualGraph: there are no tiles; expected at least 1. Pass some.");
+  if (std::set<unsigned>(tiles.begin(), tiles.end()).size() < tiles.size())
+    throw poplar_error("createVirtualGraph: a tile is named twice. Pass each tile once.");
   std::vector<unsigned> physical;
   for (unsigned tile : tiles) physical.push_back(convertVirtualTileToPhysicalTile(tile));
   const unsigned count = static_cast<unsigned>(tiles.size());
@@ -251,9 +252,9 @@ Graph Graph::createVirtualGraph(unsigned lowerTile, unsigned upperTile) {
 }
 
 Graph Graph::createVirtualGraph(unsigned tilesPerIPU) {
-  if (tilesPerIPU > target_.getTilesPerIPU())
-    throw poplar_error("createVirtualGraph: " + std::to_string(tilesPerIPU) + " tiles per IPU were asked for; an IPU has " +
-                       std::to_string(target_.getTilesPerIPU()) + ". Pass at most that.");
+  if (tilesPerIPU == 0 || tilesPerIPU > target_.getTilesPerIPU())
+    throw poplar_error("createVirtualGraph: " + std::to_string(tilesPerIPU) + " tiles per IPU were asked for; expected 1 to " +
+                       std::to_string(target_.getTilesPerIPU()) + ". Pass such a number.");
   std::vector<unsigned> tiles;
   for (unsigned ipu = 0; ipu < target_.getNumIPUs(); ++ipu)
     for (unsigned tile = 0; tile < tilesPerIPU; ++tile)

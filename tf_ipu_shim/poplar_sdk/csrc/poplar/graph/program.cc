@@ -108,10 +108,19 @@ void Sequence::add_front(const Program& program) {
   programs.insert(programs.begin(), added);
 }
 
+namespace {
+// The number of a reference that a function of Graph returned.
+template <class Reference>
+unsigned idOf(const char* step, const char* function, const Reference& reference) {
+  if (!reference.isNull()) return reference.getId();
+  throw control_program_error(std::string(step) + ": the reference is empty. Pass one of " + function + ".");
+}
+}  // namespace
+
 Execute::Execute(ComputeSet computeSet, const DebugContext& context)
-    : Program(make(context, ExecuteStep{computeSet.getId(), std::nullopt})) {}
+    : Program(make(context, ExecuteStep{idOf("Execute", "addComputeSet", computeSet), std::nullopt})) {}
 Execute::Execute(ComputeSet computeSet, Tensor outPredicate, const DebugContext& context)
-    : Program(make(context, ExecuteStep{computeSet.getId(), outPredicate})) {
+    : Program(make(context, ExecuteStep{idOf("Execute", "addComputeSet", computeSet), outPredicate})) {
   checkSingle("Execute", outPredicate);
 }
 
@@ -147,10 +156,14 @@ CrossReplicaCopy::CrossReplicaCopy(Tensor source, Tensor destination, std::map<u
   checkDestination("CrossReplicaCopy", destination);
 }
 
-WriteUndef::WriteUndef(Tensor, const DebugContext& context) : Program(make(context, NoStep{})) {}
+WriteUndef::WriteUndef(Tensor tensor, const DebugContext& context) : Program(make(context, NoStep{})) {
+  checkDestination("WriteUndef", tensor);
+}
 
-AssumeEqualAcrossReplicas::AssumeEqualAcrossReplicas(Tensor, const DebugContext& context)
-    : Program(make(context, NoStep{})) {}
+AssumeEqualAcrossReplicas::AssumeEqualAcrossReplicas(Tensor tensor, const DebugContext& context)
+    : Program(make(context, NoStep{})) {
+  tensor.impl();  // throws an error if the tensor is empty
+}
 
 Repeat::Repeat(std::uint64_t count, const Program& body, const DebugContext& context)
     : Program(make(context, RepeatStep{count, body})) {}
@@ -188,10 +201,10 @@ Switch& Switch::add(std::int32_t value, const Program& program) {
   return *this;
 }
 
-Call::Call(Function function, const DebugContext& context) : Program(make(context, CallStep{function.getId()})) {}
+Call::Call(Function function, const DebugContext& context) : Program(make(context, CallStep{idOf("Call", "addFunction", function)})) {}
 
 Call::Call(HostFunction function, ArrayRef<Tensor> arguments, ArrayRef<Tensor> results, const DebugContext& context)
-    : Program(make(context, HostCallStep{function.getId(), {arguments.begin(), arguments.end()},
+    : Program(make(context, HostCallStep{idOf("Call", "addHostFunction", function), {arguments.begin(), arguments.end()},
                                          {results.begin(), results.end()}})) {
   for (const Tensor& result : results) checkDestination("Call", result);
 }
@@ -227,12 +240,16 @@ AssignName::AssignName(StringRef name, const Program& program, const DebugContex
 
 namespace detail {
 
-void addKernel(Graph&, program::Sequence& program, const DebugContext& name, const std::vector<Tensor>& inputs,
+void addKernel(Graph& graph, program::Sequence& program, const DebugContext& name, const std::vector<Tensor>& inputs,
                const std::vector<Tensor>& outputs, Kernel kernel, KernelCost cost) {
-  for (const Tensor& output : outputs)
+  const std::string function = name.getPathName();
+  for (const Tensor& input : inputs) viewIn(graph.state(), function.c_str(), input);
+  for (const Tensor& output : outputs) {
+    viewIn(graph.state(), function.c_str(), output);
     if (!output.isParallelWriteable())
       throw poplar_error("'" + name.getPathName() +
                          "' writes to a tensor with constants or with an element twice. Pass a tensor of variables.");
+  }
   auto node = std::make_shared<Node>(
       Node{name.getPathName(), KernelStep{inputs, outputs, std::move(kernel), std::move(cost)}});
   program.add(program::Program(std::move(node)));

@@ -174,8 +174,9 @@ struct GraphState {
 
 // "12 elements of variable 'x' (float, shape {3,4})".
 std::string describe(const Variable& variable);
-std::string shapeText(const View::Shape& shape);
 const View& viewOf(const Tensor& tensor);
+// The same; throws if the tensor is empty, or of another graph.
+const View& viewIn(const GraphState& graph, const char* function, const Tensor& tensor);
 Tensor makeTensor(Type type, View view, const std::shared_ptr<GraphState>& graph);
 
 // Calls visit(position, count, tile) for each part of the view's elements that lies on one tile (null: unmapped).

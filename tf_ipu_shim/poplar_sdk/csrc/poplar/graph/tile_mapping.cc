@@ -53,6 +53,12 @@ std::vector<int> virtualTiles(const std::vector<unsigned>& tiles, std::size_t ph
   return result;
 }
 
+const Variable& variableOf(const GraphState& graph, const char* function, VariableRef variable) {
+  if (variable.id() < graph.variables.size()) return graph.variables[variable.id()];
+  throw poplar_error(std::string(function) + ": the graph has no variable " + std::to_string(variable.id()) + "; it has " +
+                     std::to_string(graph.variables.size()) + ". Pass one of Tensor::getVarRegions.");
+}
+
 void append(std::vector<Interval>& intervals, std::size_t begin, std::size_t end) {
   if (!intervals.empty() && intervals.back().end() == begin) intervals.back() = Interval(intervals.back().begin(), end);
   else intervals.emplace_back(begin, end);
@@ -62,7 +68,7 @@ void append(std::vector<Interval>& intervals, std::size_t begin, std::size_t end
 
 void Graph::setTileMapping(const Tensor& tensor, unsigned tile) {
   const unsigned physical = convertVirtualTileToPhysicalTile(tile);
-  for (const Region& region : regionsOf(viewOf(tensor))) {
+  for (const Region& region : regionsOf(viewIn(*state_, "setTileMapping", tensor))) {
     const std::size_t index = indexOf(region.address);
     state_->variableAt(region.address).tiles.assign(index, index + region.length, physical);
   }
@@ -96,7 +102,7 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& tensor, bool* isC
   TileToTensorMapping mapping(target_.getNumTiles());
   const auto tiles = virtualTiles(tiles_, state_->target.getNumTiles());
   bool complete = true;
-  visitTiles(*state_, viewOf(tensor), [&](std::size_t position, std::size_t count, const unsigned* tile) {
+  visitTiles(*state_, viewIn(*state_, "getTileMapping", tensor), [&](std::size_t position, std::size_t count, const unsigned* tile) {
     const int here = !tile ? -1 : tiles.empty() ? static_cast<int>(*tile) : tiles[*tile];
     if (here < 0) complete = false;
     else append(mapping[static_cast<std::size_t>(here)], position, position + count);
@@ -106,13 +112,11 @@ Graph::TileToTensorMapping Graph::getTileMapping(const Tensor& tensor, bool* isC
 }
 
 Tensor Graph::getVariable(VariableRef variable) const {
-  if (variable.id() >= state_->variables.size())
-    throw poplar_error("getVariable: there is no variable " + std::to_string(variable.id()) + " in this graph.");
-  const Variable& found = state_->variables[variable.id()];
+  const Variable& found = variableOf(*state_, "getVariable", variable);
   return makeTensor(found.type, View(addressOf(variable.id(), 0), found.shape), state_);
 }
 
-bool Graph::isConstant(VariableRef variable) const { return state_->variables.at(variable.id()).constant; }
+bool Graph::isConstant(VariableRef variable) const { return variableOf(*state_, "isConstant", variable).constant; }
 
 Graph::TileToTensorMapping Graph::getTensorTileMapping(std::string name) const {
   for (std::size_t i = 0; i < state_->variables.size(); ++i)
@@ -129,10 +133,13 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(const Tenso
     Interval interval;
     Address end() const { return address + static_cast<Address>(interval.size()); }
   };
-  const Tensor flat = tensor.flatten();
-  const auto regions = regionsOf(viewOf(flat));
+  const auto regions = regionsOf(viewIn(*state_, "getSortedContiguousRegions", tensor));
   std::vector<Part> parts;
   for (const Interval& interval : intervals) {
+    if (interval.end() > tensor.numElements())
+      throw poplar_error("getSortedContiguousRegions: the interval [" + std::to_string(interval.begin()) + "," +
+                         std::to_string(interval.end()) + ") is not within the " + std::to_string(tensor.numElements()) +
+                         " elements of the tensor. Pass intervals of the flattened tensor.");
     for (std::size_t at = interval.begin(); at < interval.end();) {
       const auto region = std::prev(std::upper_bound(regions.begin(), regions.end(), at,
                                                      [](std::size_t position, const Region& r) { return position < r.position; }));
@@ -164,8 +171,13 @@ std::vector<std::vector<Interval>> Graph::getSortedContiguousRegions(const Tenso
 }
 
 void Graph::reorderToSimplify(Tensor* tensor, ArrayRef<Tensor*> others, bool) const {
+  for (const Tensor* other : others)
+    if (other->numElements() != tensor->numElements())
+      throw poplar_error("reorderToSimplify: another tensor has " + std::to_string(other->numElements()) +
+                         " elements; expected the first one's " + std::to_string(tensor->numElements()) +
+                         ". Pass tensors of one size.");
+  const auto regions = regionsOf(viewIn(*state_, "reorderToSimplify", *tensor));
   const Tensor flat = tensor->flatten();
-  const auto regions = regionsOf(viewOf(flat));
   std::vector<std::size_t> order(regions.size());
   std::iota(order.begin(), order.end(), 0);
   if (std::is_sorted(order.begin(), order.end(), [&](auto a, auto b) { return regions[a].address < regions[b].address; })) {
@@ -184,6 +196,7 @@ void Graph::reorderToSimplify(Tensor* tensor, ArrayRef<Tensor*> others, bool) co
 }
 
 Tensor Graph::findUnbroadcastTensor(const Tensor& tensor) const {
+  viewIn(*state_, "findUnbroadcastTensor", tensor);
   Tensor result = tensor;
   for (unsigned d = 0; d < tensor.rank(); ++d) {
     if (result.dim(d) < 2) continue;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace poplar {
 
@@ -20,6 +21,22 @@ std::string normalised(StringRef name) {
     if (name[i] == ' ' && (text.empty() || is_mark(text.back()) || i + 1 == name.size() || is_mark(name[i + 1]))) continue;
     text += name[i];
   }
+  return text;
+}
+
+// The vertex types of a name without namespaces and arguments of templates, for a message.
+std::string similarTypes(const GraphState& graph, const std::string& name) {
+  const auto bare = [](std::string text) {
+    text = text.substr(0, text.find('<'));
+    const auto colon = text.rfind(':');
+    return colon == std::string::npos ? text : text.substr(colon + 1);
+  };
+  std::set<std::string> found;
+  for (const CodeletLibrary& library : *graph.program_codelets)
+    for (std::size_t i = 0; i < library.table->count; ++i)
+      if (bare(library.table->vertices[i].name) == bare(name)) found.insert(library.table->vertices[i].name);
+  std::string text;
+  for (const auto& type : found) text += (text.empty() ? "; they have " : ", ") + type;
   return text;
 }
 
@@ -61,7 +78,13 @@ std::vector<Edge> edgesOf(const Place& place, const Tensor& tensor) {
     throw type_error(place.text() + " has type " + place.field.type + "; the tensor has type " +
                      tensor.elementType().toString().str() + ". Connect a tensor of the field's type.");
   std::vector<Edge> edges;
-  if (place.field.depth < 2) return {{viewOf(tensor.flatten()), tensor.elementType()}};
+  if (place.field.depth < 2) {
+    if (tensor.rank() > 1)
+      throw graph_connection_error(place.text() + " is a " + (place.field.depth == 0 ? "single element" : "vector") +
+                                   "; the tensor has shape " + tensor.shapeToString() +
+                                   ". Connect a tensor of rank 1: call flatten() on it.");
+    return {{viewOf(tensor.flatten()), tensor.elementType()}};
+  }
   if (place.field.fixed_size == 1) {  // a vector of single elements
     for (std::size_t i = 0; i < tensor.numElements(); ++i)
       edges.push_back({viewOf(tensor.flatten().slice(i, i + 1)), tensor.elementType()});
@@ -80,6 +103,19 @@ void checkSizes(const Place& place, const std::vector<Edge>& edges) {
     if (expected && edge.view.count() != expected)
       throw graph_connection_error(place.text() + " has " + std::to_string(expected) + " elements; the tensor has " +
                                    std::to_string(edge.view.count()) + ". Connect a tensor of that size.");
+}
+
+// An index or size of a vector that no tile's memory can hold.
+void checkFits(const GraphState& graph, const Place& place, const char* what, std::size_t number) {
+  if (number > graph.target.getBytesPerTile())
+    throw graph_connection_error(place.text() + ": the " + what + " is " + std::to_string(number) +
+                                 "; a tile has memory for at most " + std::to_string(graph.target.getBytesPerTile()) +
+                                 " elements. Pass a smaller one.");
+}
+
+VertexState& vertexOf(GraphState& graph, const char* function, const VertexRef& vertex) {
+  if (!vertex.isNull() && vertex.getId() < graph.vertices.size()) return graph.vertices[vertex.getId()];
+  throw poplar_error(std::string(function) + ": the vertex is not of this graph. Pass one of addVertex.");
 }
 
 void connectAll(Place place, std::vector<Edge> edges) {
@@ -108,8 +144,8 @@ VertexRef Graph::addVertex(ComputeSet computeSet, StringRef vertexType) {
   const Vertex* const found = findVertexType(*state_, normalised(vertexType));
   if (!found)
     throw unknown_vertex_type("addVertex: vertex type '" + vertexType.str() + "' is in none of the " +
-                              std::to_string(state_->program_codelets->size()) +
-                              " codelet files of the graph. Call addCodelets with the file that has it; a template must "
+                              std::to_string(state_->program_codelets->size()) + " codelet files of the graph" +
+                              similarTypes(*state_, normalised(vertexType)) + ". Call addCodelets with the file that has it; a template must "
                               "be instantiated there. A vertex within #ifdef __IPU__ is left out: codelets run on this "
                               "CPU. A script that looks at the type of its target finds the CPU's vertices with "
                               "TF_POPLAR_FLAGS=--use_ipu_model.");
@@ -145,7 +181,9 @@ std::size_t Graph::getNumVertices() const { return state_->vertices.size(); }
 
 void Graph::connect(const FieldRef& field, const Tensor& tensor) {
   const Place place = placeOf(*state_, field);
+  viewIn(*state_, "connect", tensor);
   if (field.isIndexed()) {
+    checkFits(*state_, place, "index", field.getIndex());
     const Tensor flat = tensor.flatten();
     const auto edge = Edge{viewOf(flat), tensor.elementType()};
     edgesOf(place, place.field.depth < 2 ? flat : flat.expand({0}));
@@ -165,13 +203,18 @@ void Graph::connect(const FieldRef& field, ArrayRef<Tensor> tensors) {
   const Place place = placeOf(*state_, field);
   if (place.field.depth < 2) {
     std::vector<Tensor> flat;
-    for (const Tensor& tensor : tensors) flat.push_back(tensor.flatten());
+    for (const Tensor& tensor : tensors) {
+      viewIn(*state_, "connect", tensor);
+      flat.push_back(tensor.flatten());
+    }
     if (flat.empty()) throw graph_connection_error(place.text() + " was passed no tensor. Connect at least one.");
     return connect(field, concat(flat));
   }
   std::vector<Edge> edges;
-  for (const Tensor& tensor : tensors)
+  for (const Tensor& tensor : tensors) {
+    viewIn(*state_, "connect", tensor);
     for (auto& edge : edgesOf(place, tensor.flatten().expand({0}))) edges.push_back(std::move(edge));
+  }
   checkSizes(place, edges);
   connectAll(place, std::move(edges));
 }
@@ -188,6 +231,11 @@ void Graph::connectValues(const FieldRef& field, const void* values, const TypeT
 
 void Graph::setFieldSize(const FieldRef& field, std::size_t size) {
   Place place = placeOf(*state_, field);
+  checkFits(*state_, place, "size", size);
+  const std::size_t fixed = place.field.depth == 2 ? 0 : place.field.fixed_size ? place.field.fixed_size : place.field.depth == 0;
+  if (fixed && size != fixed)
+    throw graph_connection_error(place.text() + " has " + std::to_string(fixed) + " elements; setFieldSize was passed " +
+                                 std::to_string(size) + ". Pass its size, or leave the call out.");
   if (place.field.kind == FieldKind::Value) {
     place.state.value.resize(size * place.field.type_size);
     place.state.value_count = size;
@@ -209,6 +257,10 @@ void Graph::setInitialValues(const FieldRef& field, const void* values, const Ty
     throw type_error(place.text() + " has a type that setInitialValue cannot set. Use a number or a Vector of numbers.");
   const std::size_t expected = place.field.depth == 0 && !place.field.fixed_size ? 1 : place.field.fixed_size;
   if (field.isIndexed()) {
+    checkFits(*state_, place, "index", field.getIndex());
+    if (expected && field.getIndex() >= expected)
+      throw poplar_error("setInitialValue: " + place.text() + " has " + std::to_string(expected) + " elements; the index " +
+                         "is " + std::to_string(field.getIndex()) + ". Pass a lower one.");
     const std::size_t end = (field.getIndex() + 1) * place.field.type_size;
     if (place.state.value.size() < end) place.state.value.resize(end);
     place.state.value_count = std::max(place.state.value_count, field.getIndex() + 1);
@@ -230,41 +282,52 @@ void Graph::setInitialValueHalf(const FieldRef& field, std::uint16_t value) {
 }
 
 void Graph::setTileMapping(VertexRef vertex, unsigned tile) {
-  state_->vertices.at(vertex.getId()).tile = convertVirtualTileToPhysicalTile(tile);
+  vertexOf(*state_, "setTileMapping", vertex).tile = convertVirtualTileToPhysicalTile(tile);
 }
 
 void Graph::setPerfEstimate(const VertexRef& vertex, std::uint64_t cycles, std::uint64_t flops) {
   setPerfEstimate(vertex, VertexPerfEstimate(cycles, flops));
 }
 void Graph::setPerfEstimate(const VertexRef& vertex, const VertexPerfEstimate& estimate) {
-  state_->vertices.at(vertex.getId()).estimate = estimate;
+  vertexOf(*state_, "setPerfEstimate", vertex).estimate = estimate;
 }
 VertexPerfEstimate Graph::getPerfEstimate(const VertexRef& vertex) const {
-  const auto& estimate = state_->vertices.at(vertex.getId()).estimate;
+  const auto& estimate = vertexOf(*state_, "getPerfEstimate", vertex).estimate;
   if (estimate) return *estimate;
   throw missing_perf_estimate("getPerfEstimate: the vertex has no estimate. Call setPerfEstimate before.");
 }
 
-unsigned Graph::getMaxFieldDim(StringRef vertexType, StringRef, unsigned) const {
-  if (!hasCodelet(vertexType)) throw unknown_vertex_type("getMaxFieldDim: there is no vertex type '" + vertexType.str() + "'.");
+namespace {
+
+const Field& fieldOf(const GraphState& graph, const std::string& function, StringRef vertexType, StringRef field) {
+  const Vertex* const vertex = findVertexType(graph, normalised(vertexType));
+  if (!vertex)
+    throw unknown_vertex_type(function + ": there is no vertex type '" + vertexType.str() +
+                              "'. Call addCodelets with the file that has it.");
+  for (std::size_t i = 0; i < vertex->field_count; ++i)
+    if (field == vertex->fields[i].name) return vertex->fields[i];
+  throw unknown_field(function + ": vertex type '" + vertexType.str() + "' has no field '" + field.str() +
+                      "'. Pass the name of one of its members.");
+}
+
+}  // namespace
+
+unsigned Graph::getMaxFieldDim(StringRef vertexType, StringRef field, unsigned dimension) const {
+  const unsigned depth = static_cast<unsigned>(fieldOf(*state_, "getMaxFieldDim", vertexType, field).depth);
+  if (dimension >= depth)
+    throw index_error("getMaxFieldDim: field '" + field.str() + "' of vertex type '" + vertexType.str() + "' has " +
+                      std::to_string(depth) + " dimensions; the dimension is " + std::to_string(dimension) +
+                      ". Pass a lower one.");
   return 0xFFFFFFFFu;
 }
 
 double Graph::getMaxVertexFieldValue(StringRef vertexType, StringRef field) const {
-  const Vertex* const found = findVertexType(*state_, normalised(vertexType));
-  if (!found)
-    throw unknown_vertex_type("getMaxVertexFieldValue: there is no vertex type '" + vertexType.str() + "'.");
-  const Vertex& vertex = *found;
-  for (std::size_t i = 0; i < vertex.field_count; ++i) {
-    if (field != vertex.fields[i].name) continue;
-    const Type type = typeOf(vertex.fields[i]);
-    if (type == HALF) return 65504;
-    if (type == FLOAT) return 3.4028234663852886e38;
-    const bool has_sign = type == INT || type == SHORT || type == SIGNED_CHAR || type == CHAR || type == LONGLONG;
-    const int bits = type == BOOL ? 1 : static_cast<int>(8 * typeSize(type)) - (has_sign ? 1 : 0);
-    return static_cast<double>(bits == 64 ? ~0ULL : (1ULL << bits) - 1);
-  }
-  throw unknown_field("getMaxVertexFieldValue: vertex type '" + vertexType.str() + "' has no field '" + field.str() + "'.");
+  const Type type = typeOf(fieldOf(*state_, "getMaxVertexFieldValue", vertexType, field));
+  if (type == HALF) return 65504;
+  if (type == FLOAT) return 3.4028234663852886e38;
+  const bool has_sign = type == INT || type == SHORT || type == SIGNED_CHAR || type == CHAR || type == LONGLONG;
+  const int bits = type == BOOL ? 1 : static_cast<int>(8 * typeSize(type)) - (has_sign ? 1 : 0);
+  return static_cast<double>(bits == 64 ? ~0ULL : (1ULL << bits) - 1);
 }
 
 }  // namespace poplar

@@ -6,6 +6,7 @@
 #include <poplar/IPUModel.hpp>
 #include <poplar/exceptions.hpp>
 
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <tuple>
@@ -72,6 +73,17 @@ detail::TargetFigures figuresOf(const std::string& version) {
                               "'; expected ipu1, ipu2 or ipu21. Pass one of these.");
 }
 
+// More than any system has; numbers of tiles stay far from those that overflow.
+constexpr std::uint64_t most_tiles = 1 << 24;
+
+Target checked(const char* function, const detail::TargetFigures& figures) {
+  const auto tiles = std::uint64_t{figures.ipus} * figures.tiles_per_ipu;
+  if (tiles > 0 && tiles <= most_tiles) return Target(figures);
+  throw invalid_machine_model(std::string(function) + ": " + std::to_string(figures.ipus) + " IPUs with " +
+                              std::to_string(figures.tiles_per_ipu) + " tiles each were asked for; expected 1 to " +
+                              std::to_string(most_tiles) + " tiles in all. Pass such numbers.");
+}
+
 auto key(const detail::TargetFigures& figures) {
   return std::tie(figures.type, figures.arch, figures.system, figures.ipus, figures.tiles_per_ipu,
                   figures.bytes_per_tile, figures.workers);
@@ -92,7 +104,7 @@ Target Target::createIPUTarget(unsigned numIPUs, unsigned tilesPerIPU, StringRef
   figures.ipus = numIPUs;
   figures.options = options;
   if (tilesPerIPU) figures.tiles_per_ipu = tilesPerIPU;
-  return Target(figures);
+  return checked("Target::createIPUTarget", figures);
 }
 
 Target Target::createCPUTarget(bool, unsigned) {
@@ -116,7 +128,7 @@ Target Target::createVirtualTarget(unsigned numIPUs, unsigned tilesPerIPU) const
   auto figures = figures_;
   figures.ipus = numIPUs;
   figures.tiles_per_ipu = tilesPerIPU;
-  return Target(figures);
+  return checked("Target::createVirtualTarget", figures);
 }
 
 bool Target::operator==(const Target& other) const { return key(figures_) == key(other.figures_); }
@@ -211,7 +223,7 @@ Target IPUModel::createTarget() const {
   figures.workers = numWorkerContexts;
   figures.exchange_bytes_per_cycle = exchangeBytesPerCycle;
   figures.clock_frequency = tileClockFrequency;
-  return Target(figures);
+  return checked("IPUModel", figures);
 }
 
 Device IPUModel::createDevice(OptionFlags options, bool, unsigned deviceManagerId) const {

@@ -20,6 +20,17 @@ std::string shapeText(const View::Shape& shape) {
 
 const View& viewOf(const Tensor& tensor) { return tensor.impl().view; }
 
+const View& viewIn(const GraphState& graph, const char* function, const Tensor& tensor) {
+  if (!tensor.valid())
+    throw tensor_creation_error(std::string(function) + ": the tensor is empty: it was made by Tensor(). Pass one that " +
+                                "the graph created.");
+  if (tensor.impl().graph.lock().get() != &graph)
+    throw poplar_error(std::string(function) + ": the tensor with shape " + tensor.shapeToString() +
+                       " is of another graph; expected one of this graph. Create it with this graph, or copy it there " +
+                       "through the host.");
+  return viewOf(tensor);
+}
+
 Tensor makeTensor(Type type, View view, const std::shared_ptr<GraphState>& graph) {
   return Tensor(std::make_shared<const TensorImpl>(TensorImpl{type, std::move(view), graph}));
 }
@@ -242,7 +253,7 @@ Tensor Tensor::broadcast(unsigned count, unsigned dimension) const {
   if (count == 0) return slice(0, 0, dimension);
   if (dim(dimension) == 1) return like(*this, impl().view.repeatOne(count, dimension));
   auto sizes = shape();
-  sizes[dimension] *= count;
+  sizes[dimension] = product({sizes[dimension], count});
   const Tensor outer = expand({dimension});
   return like(*this, outer.impl().view.repeatOne(count, dimension)).reshape(sizes);
 }
@@ -346,9 +357,10 @@ Tensor concat(ArrayRef<Tensor> tensors, unsigned dimension) {
                                      std::to_string(dimension) + ".");
     views.push_back(tensor.impl().view);
   }
-  std::shared_ptr<GraphState> graph;
+  const auto graph = tensors[0].impl().graph.lock();
   for (const Tensor& tensor : tensors)
-    if (!graph) graph = tensor.impl().graph.lock();
+    if (tensor.impl().graph.lock() != graph)
+      fail("concat", tensors[0], "another one is of another graph. Pass tensors of one graph.");
   return makeTensor(tensors[0].elementType(), View::concat(views, dimension), graph);
 }
 

@@ -1,14 +1,26 @@
 // Slices, permutes, reshapes and concatenates views, which are strided arrays of elements or of runs of them.
 #include "poplar/views/view.hpp"
 
+#include <poplar/exceptions.hpp>
+
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 namespace poplar::detail {
 
+namespace {
+constexpr std::size_t largest_count = std::size_t{1} << 62;  // positions and their distances have signs
+constexpr std::size_t most_pieces = std::size_t{1} << 28;
+}
+
 std::size_t product(const View::Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+  if (std::find(shape.begin(), shape.end(), std::size_t{0}) != shape.end()) return 0;
+  std::size_t count = 1;
+  for (const std::size_t size : shape)
+    if (__builtin_mul_overflow(count, size, &count) || count > largest_count)
+      throw tensor_creation_error("The shape " + shapeText(shape) + " has more than 2^62 elements, which no tensor can " +
+                                  "have. Use a smaller shape.");
+  return count;
 }
 
 namespace {
@@ -226,6 +238,10 @@ std::vector<Span> View::spans() const {
     stride = loops.strides.back();
     loops.sizes.pop_back();
   }
+  if (const std::size_t rows = product({loops.sizes.begin(), loops.sizes.end()}); rows > most_pieces)
+    throw tensor_creation_error("A view of shape " + shapeText(shape_) + " has " + std::to_string(rows) +
+                                " pieces of memory; expected at most " + std::to_string(most_pieces) +
+                                ". Copy it to a variable, or broadcast it less.");
   SpanJoiner joiner;
   std::vector<std::int64_t> index(loops.sizes.size(), 0);
   std::int64_t at = offset_;

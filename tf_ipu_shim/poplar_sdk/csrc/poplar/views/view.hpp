@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,10 @@ class View {
   std::shared_ptr<const std::vector<Run>> runs_;  // null: positions are addresses
 };
 
+// "{3,4}".
+std::string shapeText(const View::Shape& shape);
+
+// The number of elements; throws if no tensor can have so many.
 std::size_t product(const View::Shape& shape);
 
 // Two of the spans that share an element, by their positions.
