@@ -81,7 +81,14 @@ def test_members_and_conversions_of_short_vectors(run):
     total[1] += x[0]
     narrow = numpy.float16([*x, total[0], 0])
     squares = narrow * narrow
-    expected = [*total, *squares[1:], *-numpy.float32(x < total), 1]
+    expected = [
+        *total,
+        *squares[1:],
+        *-numpy.float32(x < total),
+        1,
+        squares[0],
+        *numpy.float16(x) * numpy.float16([2, 4]),
+    ]
     numpy.testing.assert_allclose(found, numpy.float64(expected), rtol=1e-6)
 
 

@@ -40,6 +40,27 @@ def test_runs_count_while_execution_is_profiled(run):
     assert after_reset == {"programs": [], "cycles": 0}
 
 
+def test_functions_estimate_the_cycles_of_vertices(run):
+    profiles = [json.loads(line) for line in run("estimates").splitlines()]
+    assert profiles[0]["programs"] == profiles[1]["programs"]
+    cycles = [step["cycles"] for step in profiles[0]["programs"][0]["steps"]]
+    workers = 6  # a tile's workers take turns: one vertex has a sixth of its tile's cycles
+    assert cycles == [workers * (3000 + 500 + 5), workers * (70 + 5), workers * 8, workers * 77]
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("no field", "Vertex type Scale<float> has no field 'out2'; it has: in, out, factor."),
+        ("no row", "Field 'in' of vertex type Scale<float> has 0 vectors; there is no 0."),
+        ("no value", "Field 'factor' of vertex type Scale<float> has no value."),
+        ("no function", "there is no function for 'AddRows'"),
+    ],
+)
+def test_wrong_estimates_are_messages(run, case, message):
+    assert message in run(case)
+
+
 def test_copies_exchange_the_bytes_between_tiles(run):
     copies, _ = json.loads(run("execution").splitlines()[0])["programs"]
     assert [step["exchangedBytes"] for step in copies["steps"]] == [2 * 8 * 4]

@@ -205,7 +205,8 @@ def test_poputil_views_and_functions(cases):
     check(case.outputs["function 1"], t * (t + 1))
     check(case.outputs["function 2"], t * (t + 2))
     check(case.outputs["broadcast shape"], [5, 6])
-    assert case.errors["vertex"] == "ns::V<float,true,3,int,x>W"
+    arguments = "popops::Operation::LOG_ADD,popnn::NonLinearityType::GELU_ERF"
+    assert case.errors["vertex"] == f"ns::V<float,true,3,int,x>W<{arguments}>"
     assert "does not broadcast to {5,7}" in case.errors["broadcast"]
 
 

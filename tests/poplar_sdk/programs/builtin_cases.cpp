@@ -150,7 +150,7 @@ const std::map<std::string, Case> cases = {
      }},
     {"functions", [](const char* codelets) { printResults(codelets, "Functions", {0.3f, 1.5f}, 6); }},
     {"assigned", [](const char* codelets) { printResults(codelets, "Assigned", {3.0f, -1.75f}, 2); }},
-    {"vectors", [](const char* codelets) { printResults(codelets, "ShortVectors", {3.0f, -1.7f}, 8); }},
+    {"vectors", [](const char* codelets) { printResults(codelets, "ShortVectors", {3.0f, -1.7f}, 11); }},
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <ipudef.h>
 #include <poplar/Vertex.hpp>
 
+#include <utility>
+
 using namespace poplar;
 
 class Draw : public Vertex {
@@ -99,7 +101,12 @@ class ShortVectors : public Vertex {
     const float4 wide = __builtin_convertvector(narrow * narrow, float4);
     const int2 smaller = first < sum;
     const bool is_base = __builtin_ipu_get_vertex_base() == this;
-    const float values[] = {sum.x, sum.y, wide.y, wide.z, wide.w, float(smaller.x), float(smaller[1]), float(is_base)};
+    auto& [left, right] = sum;
+    std::swap(left, right);
+    const auto [x, y, z, w] = wide;
+    const auto [half_x, half_y] = half2{in[0], in[1]} * half2{2, 4};
+    const float values[] = {sum.y,  sum.x,   y, z, w, float(smaller.x), float(smaller[1]), float(is_base), x, half_x,
+                            half_y};
     for (unsigned i = 0; i < out.size(); ++i) out[i] = values[i];
   }
 };

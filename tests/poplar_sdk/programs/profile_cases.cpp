@@ -2,6 +2,7 @@
 #include <poplar/CycleCount.hpp>
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
+#include <poplar/VertexIntrospector.hpp>
 
 #include <functional>
 #include <iostream>
@@ -37,11 +38,65 @@ struct Sums {
     graph.setTileMapping(vertex, 2);
     graph.setPerfEstimate(vertex, 100);
     copies.add(Copy(from, to));
-    additions.add(Repeat(3, Execute(set)));
+    additions.add(Repeat(3, Block(Execute(set), {prefix, "block"})));
     graph.createHostWrite("from", from);
     graph.createHostRead("to", to);
   }
 };
+
+// Prints the cycles of vertices whose types have functions that estimate them: of a program, and once it was stored.
+void printEstimates(const char* codelets) {
+  Graph graph(Target::createIPUTarget(1, 4, "ipu2"));
+  graph.addCodelets(codelets);
+  const Tensor rows = graph.addVariable(FLOAT, {3, 5}), sums = graph.addVariable(FLOAT, {5});
+  const Tensor calls = graph.addVariable(INT, {});
+  const Tensor halves = graph.addVariable(HALF, {7}), empty = graph.addVariable(HALF, {0});
+  for (const Tensor& tensor : {rows, sums, calls, halves, empty}) graph.setTileMapping(tensor, 1);
+  Sequence program;
+  const auto add = [&](const char* type, ArrayRef<Graph::ConnectionDesc> fields) {
+    const ComputeSet set = graph.addComputeSet(type);
+    const VertexRef vertex = graph.addVertex(set, type, fields);
+    graph.setTileMapping(vertex, 1);
+    program.add(Execute(set));
+    return vertex;
+  };
+  add("AddRows", {{"rows", rows}, {"sums", sums}, {"calls", calls}});
+  graph.setInitialValue(add("Scale<half>", {{"in", halves}, {"out", halves}})["factor"], 2.5f);
+  graph.setInitialValue(add("Scale< half >", {{"in", empty}, {"out", empty}})["factor"], 4);
+  graph.setPerfEstimate(add("Below", {{"value", calls.reinterpret(UNSIGNED_INT)}, {"limit", 3u}}), 77);
+  graph.registerPerfEstimator("AddRows", [](const VertexIntrospector& vertex, const Target&) {
+    const FieldData field = vertex.getFieldInfo("rows");
+    return std::uint64_t(1000 * field.size() + 100 * field.getSizeAtIndex(2) + vertex.getFieldInfo("sums").size());
+  });
+  graph.registerPerfEstimator("Scale<half >", [](const VertexIntrospector& vertex, const Target& target) {
+    const auto factor = vertex.getFieldInfo("factor").getInitialValue<float>(target);
+    return VertexPerfEstimate(10 * vertex.getFieldInfo("in").size() + std::uint64_t(2 * factor), 3);
+  });
+  for (const char* type : {"Below", "a::VertexOfALibrary"})
+    graph.registerPerfEstimator(type, [](const VertexIntrospector&, const Target&) { return std::uint64_t(5); });
+  const auto print = [](Engine&& engine) {
+    engine.run();
+    serializeToJSON(std::cout, engine.getExecutionProfile());
+    std::cout << '\n';
+  };
+  std::stringstream file;
+  Executable executable = compileGraph(graph, {program});
+  executable.serialize(file);
+  print(Engine(std::move(executable)));
+  print(Engine(Executable::deserialize(file)));
+}
+
+void failInEstimate(const char* codelets, const std::function<void(const VertexIntrospector&, const Target&)>& look) {
+  Sums sums(codelets);
+  const ComputeSet set = sums.graph.addComputeSet("rows");
+  const VertexRef vertex = sums.graph.addVertex(set, "Scale<float>", {{"in", sums.to[0]}, {"out", sums.sums}});
+  sums.graph.setTileMapping(vertex, 2);
+  sums.graph.registerPerfEstimator("Scale<float>", [&](const VertexIntrospector& asked, const Target& target) {
+    look(asked, target);
+    return VertexPerfEstimate();
+  });
+  Engine(sums.graph, Execute(set)).run();
+}
 
 using Case = std::function<void(const char*)>;
 const std::map<std::string, Case> cases = {
@@ -86,6 +141,20 @@ const std::map<std::string, Case> cases = {
        std::cout << Device::createCPUDevice().getTarget().getNumIPUs() << ' '
                  << Device::createCPUDevice(3).getTarget().getNumIPUs();
      }},
+    {"estimates", printEstimates},
+    {"no field",
+     [](const char* codelets) { failInEstimate(codelets, [](auto& v, auto&) { v.getFieldInfo("out2"); }); }},
+    {"no row",
+     [](const char* codelets) {
+       failInEstimate(codelets, [](auto& v, auto&) { v.getFieldInfo("in").getSizeAtIndex(0); });
+     }},
+    {"no value",
+     [](const char* codelets) {
+       failInEstimate(codelets,
+                      [](auto& v, auto& target) { v.getFieldInfo("factor").template getInitialValue<float>(target); });
+     }},
+    {"no function",
+     [](const char*) { Graph(Target::createIPUTarget(1, 4, "ipu2")).registerPerfEstimator("AddRows", {}); }},
     {"no devices", [](const char*) { Device::createCPUDevice(0u); }},
     {"abort",
      [](const char*) {

@@ -152,6 +152,18 @@ def test_vertices_are_named_as_poplar_spells_them(program):
     assert [entry.workers for name, entry in sorted(program.vertices().items())] == [1, 1, 1, 1, 1, 6, 6]
 
 
+def test_integers_are_spelled_as_types_of_tensors(tmp_path):
+    integers = ["char", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned int"]
+    integers += ["long long", "unsigned long long", "bool"]
+    lines = ["#include <poplar/Vertex.hpp>", "#include <cstdint>", "template <typename T, typename I>"]
+    lines += ["struct Shift : poplar::Vertex { poplar::InOut<T> x; bool compute() { return true; } };"]
+    lines += [f"template class Shift<{integer}, std::int64_t>;" for integer in integers]
+    (tmp_path / "shift.cpp").write_text("\n".join(lines))
+    assert popc.main([str(tmp_path / "shift.cpp"), "-o", str(tmp_path / "shift.gp")]) == 0
+    names = vertex_tables.GraphProgram(tmp_path / "shift.gp").vertices()
+    assert set(names) == {f"Shift<{integer},long long>" for integer in integers}
+
+
 def test_fields_have_kinds_types_and_depths(program):
     assert program.described("Scale<half>") == {
         "in": ("Input", "half", 1),

@@ -1,6 +1,7 @@
 // Cases of poputil and of popops besides element-wise functions.
 #pragma once
 
+#include <popnn/NonLinearityDefUtil.hpp>
 #include <popops/AllTrue.hpp>
 #include <popops/CircBuf.hpp>
 #include <popops/DynamicSlice.hpp>
@@ -10,6 +11,7 @@
 #include <popops/Loop.hpp>
 #include <popops/NaN.hpp>
 #include <popops/NormaliseImage.hpp>
+#include <popops/OperationDefUtil.hpp>
 #include <popops/Pad.hpp>
 #include <popops/Reduce.hpp>
 #include <popops/Scatter.hpp>
@@ -292,7 +294,8 @@ inline std::vector<NamedCase> popopsCases() {
                      number(c, "workers", workers);
                      c.error("vertex", [&] {
                        throw std::runtime_error(poputil::templateVertex("ns::V", FLOAT, true, 3, "int", std::string("x")) +
-                                                poputil::templateVertex("W"));
+                                                poputil::templateVertex("W", popops::Operation::LOG_ADD,
+                                                                        popnn::NonLinearityType::GELU_ERF));
                      });
                      auto wide = t[0].reshape({1, 6}), other = c.input("other", FLOAT, {5, 1});
                      c.error("broadcast", [&] { poputil::broadcastToMatch(wide, {5, 7}); });

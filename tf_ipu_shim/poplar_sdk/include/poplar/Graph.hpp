@@ -184,6 +184,8 @@ class Graph {
   void setPerfEstimate(const VertexRef& vertex, const VertexPerfEstimate& estimate);
   void setCycleEstimate(const VertexRef& vertex, std::uint64_t cycles) { setPerfEstimate(vertex, cycles); }
   VertexPerfEstimate getPerfEstimate(const VertexRef& vertex) const;
+  // Vertices of this type without an estimate of their own have that of the function.
+  void registerPerfEstimator(StringRef vertexType, PerfEstimateFunc function);
   unsigned getMaxFieldDim(StringRef vertexType, StringRef field, unsigned dimension) const;
   double getMaxVertexFieldValue(StringRef vertexType, StringRef field) const;
 

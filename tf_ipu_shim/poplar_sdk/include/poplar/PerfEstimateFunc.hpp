@@ -12,7 +12,7 @@ class Target;
 
 struct VertexPerfEstimate {
   VertexPerfEstimate() = default;
-  explicit VertexPerfEstimate(std::uint64_t cycleCount, std::uint64_t flopCount = 0)
+  VertexPerfEstimate(std::uint64_t cycleCount, std::uint64_t flopCount = 0)
       : cycles(cycleCount), flops(flopCount) {}
   std::uint64_t cycles = 0;
   std::uint64_t flops = 0;

@@ -202,6 +202,13 @@ class AssignName : public Program {
   AssignName(StringRef name, const Program& program, const DebugContext& context = {});
 };
 
+// A part of a program that has a name in profiles.
+class Block : public AssignName {
+ public:
+  explicit Block(const Program& program, const DebugContext& context = {})
+      : AssignName(context.getPathName(), program, context) {}
+};
+
 }  // namespace program
 
 }  // namespace poplar

@@ -181,7 +181,7 @@ class Walker {
       const std::size_t elements = countEdges(vertex, step);
       TileCycles& tile = tiles.try_emplace(*vertex.tile, graph_.target.getNumWorkerContexts()).first->second;
       std::uint64_t cycles = 0;
-      if (vertex.estimate) cycles = vertex.estimate->cycles;
+      if (const auto estimate = registeredEstimate(graph_, vertex)) cycles = estimate->cycles;
       else cycles = vertex.type->cycles ? estimateOf(vertex) : defaultCycles(elements);
       vertex.type->workers > 1 ? tile.addSupervisor(cycles) : tile.addWorker(cycles);
     }

@@ -450,6 +450,8 @@ class Compiler {
 std::shared_ptr<const Compiled> compileProgram(std::shared_ptr<GraphState> graph, ArrayRef<Program> programs) {
   auto result = std::make_shared<Compiled>();
   result->graph = std::move(graph);
+  // An executable that is stored has the estimates, not the functions.
+  for (auto& vertex : result->graph->vertices) vertex.estimate = registeredEstimate(*result->graph, vertex);
   Compiler compiler(*result, *result->graph);
   for (const auto& program : programs) result->programs.push_back(compiler.compile(program));
   result->sources.assign(programs.begin(), programs.end());

@@ -165,6 +165,7 @@ struct GraphState {
   std::map<std::string, RemoteBuffer> remote_buffers;
   std::map<std::string, Tensor> host_writes, host_reads;
   std::map<std::string, const Vertex*> vertex_types;
+  std::map<std::string, PerfEstimateFunc> estimators;  // by vertex type
   std::shared_ptr<ProgramCodelets> program_codelets = std::make_shared<ProgramCodelets>();
   std::vector<std::string> sources;  // of codelets that were added
 
@@ -211,6 +212,9 @@ void writeGraph(std::ostream& out, const std::shared_ptr<GraphState>& graph);
 // A vertex type of the graph's own codelet files, else of those of its program; null if none has it. Throws if it is in
 // several of the program only, as it is then not known which one is meant.
 const Vertex* findVertexType(const GraphState& graph, const std::string& name);
+
+// The estimate of setPerfEstimate, else of the function that is registered for the vertex's type.
+std::optional<VertexPerfEstimate> registeredEstimate(const GraphState& graph, const VertexState& vertex);
 
 }  // namespace poplar::detail
 

@@ -1,6 +1,7 @@
 // Adds vertices to graphs, connects their fields to tensors and sets their values.
 #include "poplar/graph/state.hpp"
 
+#include <poplar/VertexIntrospector.hpp>
 #include <poplar/detail/vertex_table.hpp>
 
 #include <algorithm>
@@ -58,17 +59,21 @@ struct Place {
   std::string text() const { return std::string("Field '") + field.name + "' of vertex type " + vertex.type->name; }
 };
 
+std::size_t indexOfField(const Vertex& type, const std::string& name) {
+  std::string names;
+  for (std::size_t i = 0; i < type.field_count; ++i) {
+    if (name == type.fields[i].name) return i;
+    names += (i ? ", " : "") + std::string(type.fields[i].name);
+  }
+  throw unknown_field("Vertex type " + std::string(type.name) + " has no field '" + name + "'; it has: " + names +
+                      ". Use one of these.");
+}
+
 Place placeOf(GraphState& graph, const FieldRef& reference) {
   if (reference.vertex() >= graph.vertices.size()) throw unknown_field("The field's vertex is not of this graph.");
   VertexState& vertex = graph.vertices[reference.vertex()];
-  std::string names;
-  for (std::size_t i = 0; i < vertex.type->field_count; ++i) {
-    const Field& field = vertex.type->fields[i];
-    if (reference.name() == field.name) return {vertex, field, vertex.fields[i]};
-    names += (i ? ", " : "") + std::string(field.name);
-  }
-  throw unknown_field("Vertex type " + std::string(vertex.type->name) + " has no field '" + reference.name() +
-                      "'; it has: " + names + ". Use one of these.");
+  const std::size_t index = indexOfField(*vertex.type, reference.name());
+  return {vertex, vertex.type->fields[index], vertex.fields[index]};
 }
 
 std::vector<Edge> edgesOf(const Place& place, const Tensor& tensor) {
@@ -295,6 +300,46 @@ VertexPerfEstimate Graph::getPerfEstimate(const VertexRef& vertex) const {
   const auto& estimate = vertexOf(*state_, "getPerfEstimate", vertex).estimate;
   if (estimate) return *estimate;
   throw missing_perf_estimate("getPerfEstimate: the vertex has no estimate. Call setPerfEstimate before.");
+}
+
+void Graph::registerPerfEstimator(StringRef vertexType, PerfEstimateFunc function) {
+  if (!function)
+    throw poplar_error("registerPerfEstimator: there is no function for '" + vertexType.str() + "'. Pass one.");
+  state_->estimators[normalised(vertexType)] = std::move(function);
+}
+
+std::optional<VertexPerfEstimate> detail::registeredEstimate(const GraphState& graph, const VertexState& vertex) {
+  if (vertex.estimate) return vertex.estimate;
+  const auto found = graph.estimators.find(vertex.type->name);
+  if (found == graph.estimators.end()) return std::nullopt;
+  return found->second(VertexIntrospector(vertex), graph.target);
+}
+
+FieldData VertexIntrospector::getFieldInfo(const std::string& name) const {
+  const std::size_t index = indexOfField(*vertex_.type, name);
+  const Field& field = vertex_.type->fields[index];
+  const FieldState& state = vertex_.fields[index];
+  FieldData result;
+  result.name_ = "Field '" + name + "' of vertex type " + vertex_.type->name;
+  result.type_ = typeOf(field);
+  result.count_ = state.value_count;
+  if (state.has_value && result.type_ != Type()) result.values_ = &state.value;
+  for (const auto& row : state.rows) {
+    result.count_ += row ? row->view.count() : 0;
+    if (field.depth == 2) result.sizes_.push_back(row ? row->view.count() : 0);
+  }
+  return result;
+}
+
+std::size_t FieldData::getSizeAtIndex(std::size_t index) const {
+  if (index < sizes_.size()) return sizes_[index];
+  throw unknown_field("getSizeAtIndex: " + name_ + " has " + std::to_string(sizes_.size()) + " vectors; there is no " +
+                      std::to_string(index) + ". Pass an index of a vector of vectors.");
+}
+
+std::size_t FieldData::valueCount() const {
+  if (values_) return count_;
+  throw unknown_field("getInitialValue: " + name_ + " has no value. Set one by setInitialValue.");
 }
 
 namespace {

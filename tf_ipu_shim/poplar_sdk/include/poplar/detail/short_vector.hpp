@@ -9,6 +9,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <type_traits>
+#include <utility>
 
 namespace poplar::detail {
 
@@ -85,6 +86,15 @@ class ShortVector : public ShortVectorMembers<T, N> {
 
   T& operator[](std::size_t index) { return reinterpret_cast<T*>(this)[index]; }
   const T& operator[](std::size_t index) const { return reinterpret_cast<const T*>(this)[index]; }
+  // For `auto [x, y] = vector`.
+  template <std::size_t Index>
+  T& get() {
+    return (*this)[Index];
+  }
+  template <std::size_t Index>
+  const T& get() const {
+    return (*this)[Index];
+  }
 
   ShortVector operator+() const { return *this; }
   ShortVector operator-() const { return of(-this->lanes); }
@@ -142,6 +152,14 @@ To converted(const ShortVector<T, N>& value) {
 }
 
 }  // namespace poplar::detail
+
+template <typename T, unsigned N>
+struct std::tuple_size<poplar::detail::ShortVector<T, N>> : std::integral_constant<std::size_t, N> {};
+template <std::size_t Index, typename T, unsigned N>
+struct std::tuple_element<Index, poplar::detail::ShortVector<T, N>> {
+  using type = T;
+};
+
 
 #define __builtin_convertvector(value, ...) poplar::detail::converted<__VA_ARGS__>(value)
 

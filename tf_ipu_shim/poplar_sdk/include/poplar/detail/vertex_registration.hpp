@@ -231,6 +231,14 @@ const char* vertexName() {
       else if (text[at] == ' ' && (text[at - 1] == ',' || text[at + 1] == '>')) continue;
       else found += text[at];
     }
+    // g++ spells integers in its own order. Its `long` is `long long` of an IPU.
+    constexpr const char* spellings[][2] = {
+        {"long long unsigned int", "unsigned long long"}, {"long unsigned int", "unsigned long long"},
+        {"long long int", "long long"},                   {"long int", "long long"},
+        {"short unsigned int", "unsigned short"},         {"short int", "short"}};
+    for (const auto& [of_compiler, of_poplar] : spellings)
+      for (std::size_t at; (at = found.find(of_compiler)) != std::string::npos;)
+        found.replace(at, std::string(of_compiler).size(), of_poplar);
     return found;
   }();
   return name.c_str();
