@@ -184,7 +184,7 @@ class Graph {
   void setPerfEstimate(const VertexRef& vertex, const VertexPerfEstimate& estimate);
   void setCycleEstimate(const VertexRef& vertex, std::uint64_t cycles) { setPerfEstimate(vertex, cycles); }
   VertexPerfEstimate getPerfEstimate(const VertexRef& vertex) const;
-  // Vertices of this type without an estimate of their own have that of the function.
+  // The function estimates the vertices of this type whose cycles nothing else sets.
   void registerPerfEstimator(StringRef vertexType, PerfEstimateFunc function);
   unsigned getMaxFieldDim(StringRef vertexType, StringRef field, unsigned dimension) const;
   double getMaxVertexFieldValue(StringRef vertexType, StringRef field) const;

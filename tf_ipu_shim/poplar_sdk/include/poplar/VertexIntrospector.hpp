@@ -1,4 +1,4 @@
-// What a function that estimates the cycles of vertices can ask about a vertex.
+// Shows the fields of a vertex to a function that estimates its cycles.
 #ifndef poplar_VertexIntrospector_hpp
 #define poplar_VertexIntrospector_hpp
 
