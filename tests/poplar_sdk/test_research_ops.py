@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+import user_ops
 from harness import configure
-from tf_ipu_shim.ipu import ipu_strategy
+from tf_ipu_shim.ipu import ipu_compiler, ipu_outfeed_queue, ipu_strategy, pipelining_ops, scopes
 
 OPS = "research"
 
@@ -240,3 +241,43 @@ def test_a_variable_keeps_its_value_between_runs(op):
     total = tf.function(lambda x: op("Total", [x], [[]], [tf.int32])[0], jit_compile=True)
     with strategy.scope():
         assert [int(strategy.run(total, [tf.constant(value)])) for value in (2.0, 3.0)] == [42, 45]
+
+
+@pytest.mark.parametrize("mode", ["xla", "kernels"])
+def test_an_input_lies_where_it_is_made(op, monkeypatch, mode):
+    monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", mode)
+
+    def tile_of(x):
+        return op("FirstTile", [x], [[]], [tf.int32])[0]
+
+    def tiles(x):
+        put, row = (op("PutOn", [part], [part.shape], attributes=tile)[0] for part, tile in ((x, "5"), (x[:1], "6")))
+        allocated = tile_of(x), tile_of(tf.reshape(x, [-1]))
+        of_an_op = tile_of(put), tile_of(tf.reshape(tf.nn.relu(put), [5, 5])), tile_of(put + row)
+        computed = tile_of(x @ x), tile_of(x + 1), tile_of(row + x)
+        return *allocated, *of_an_op, *computed
+
+    found = user_ops.runner(False)(tiles, normal(5, 5))
+    assert list(map(int, found)) == [7, 7, 5, 5, 5, 0, 0, 0]
+
+
+@pytest.mark.parametrize("ipu", [0, 1])
+def test_a_stage_on_all_ipus_gets_an_input_of_one(op, ipu):
+    configure(2)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        outfeed = ipu_outfeed_queue.IPUOutfeedQueue()
+
+        def program(x):
+            return pipelining_ops.pipeline(
+                [lambda x: x + 1, lambda x: op("FirstTile", [x], [[]], [tf.int32])[0], tf.abs],
+                gradient_accumulation_count=3,
+                inputs=[x],
+                outfeed_queue=outfeed,
+                device_mapping=[ipu, pipelining_ops._ALL_DEVICES, 1],
+            )
+
+        with scopes.ipu_scope("/device:IPU:0"):
+            run = ipu_compiler.compile(program, [tf.zeros([50, 1000])])
+        dequeued = outfeed.dequeue()
+        session.run(run)
+        np.testing.assert_array_equal(session.run(dequeued), [1472 * ipu] * 3)

@@ -10,8 +10,8 @@ class OpCall(NamedTuple):
     """An op that a user's library is to build.
 
     Args:
-        target: words: IPU or IPU_MODEL, the chip's version, its tiles that compute, the program, the number of IPUs;
-            empty for a GC200.
+        target: words: IPU or IPU_MODEL, the chip's version, its tiles that compute, the program, and `target_suffix`.
+            It is empty for a GC200.
         gradient_size: how many of the inputs are gradients of outputs; 0 for an op that is no gradient.
         partial_derivative: the index of its input, for a gradient that is built separately for each input.
         name: the name of the op, which its functions get as their debug prefix.
@@ -50,6 +50,21 @@ def name_of(call: bytes) -> str:
         size, _, rest = rest.partition(b":")
         field, rest = rest[: int(size)], rest[int(size) :]
     return field.decode()
+
+
+def target_suffix(ipus: int, order: int = -1, origins: Sequence[str] = ()) -> str:
+    """Returns the last word of a target.
+
+    Args:
+        order: the op's place in its program, by which `origins` of other ops name it; -1 if none does.
+        origins: for each input `a` if it is an argument, a variable or a constant. Computed values are `c`, or `c1`
+            if IPU 1 computes them. An output of a user's op is `ORDER.OUTPUT`.
+
+    Example:
+        >>> target_suffix(2, 5, ["a", "3.0"])
+        '2:5:a,3.0'
+    """
+    return f"{ipus}:{order}:{','.join(origins)}" if order >= 0 or set(origins) - {"a"} else str(ipus)
 
 
 def describe_tensor(kind: int, sizes: Iterable[int]) -> str:

@@ -18,6 +18,7 @@
 #include <poputil/VertexTemplates.hpp>
 #include <poputil/exceptions.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -464,4 +465,25 @@ BUILD(Signed) {  // twice the input if its sum is positive, else its negative
   program.add(If(is_positive, positive, negative));
   outputs = {out, is_positive};
   return program;
+}
+
+BUILD(PutOn) {  // a tile
+  const Tensor out = graph.clone(inputs[0]);
+  graph.setTileMapping(out, std::stoul(attributes));
+  outputs = {out};
+  return Copy(inputs[0], out);
+}
+
+METADATA(FirstTile) { allocating_indices = {0}; }
+ALLOCATOR(FirstTile) {
+  const Tensor input = graph.addVariable(type, shape);
+  graph.setTileMapping(input, 7);
+  return input;
+}
+BUILD(FirstTile) {  // of its input
+  const auto mapping = graph.getTileMapping(inputs[0]);
+  const auto used = std::find_if(mapping.begin(), mapping.end(), [](const auto& tile) { return !tile.empty(); });
+  outputs = {graph.addConstant<int>(INT, {}, used - mapping.begin())};
+  graph.setTileMapping(outputs[0], 0);
+  return Sequence();
 }

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tf_ipu_shim.compiler.ir import op_types, vocabulary
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of, rewrite_functions
-from tf_ipu_shim.compiler.ir.function_graph import Node
+from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph, Node
 from tf_ipu_shim.compiler.ir.functions import Functions
 from tf_ipu_shim.compiler.ir.location import ALL_IPUS
-from tf_ipu_shim.compiler.ir.node_defs import copy_node
+from tf_ipu_shim.compiler.ir.node_defs import copy_node, result_index
 from tf_ipu_shim.compiler.ir.program import LoweredProgram
 from tf_ipu_shim.compiler.xla_semantics import user_ops
+from tf_ipu_shim.poplar_sdk.op_calls import target_suffix
 from tf_ipu_shim.tf_private.protos import function_pb2, node_def_pb2
+
+_SAME_VALUES = vocabulary.VIEWS | {"Cast", "Transpose"}
+"""Ops whose operand is laid out for the ops that use their result."""
+_SAME_PLACES = _SAME_VALUES | {
+    *("Abs", "Add", "AddV2", "BiasAdd", "Elu", "Erf", "Exp", "Log", "Maximum", "Minimum", "Mul", "Neg", "RealDiv"),
+    *("Relu", "ReluGrad", "Rsqrt", "Sigmoid", "SigmoidGrad", "Sqrt", "Square", "Sub", "Tanh", "TanhGrad"),
+}
+"""Ops whose result lies on the tiles as their first operand, if they have one shape."""
+_SOURCES = {vocabulary.READ_VARIABLE, vocabulary.INTER_COPY, vocabulary.INFEED_DEQUEUE, *vocabulary.INFEEDS}
 
 
 def set_targets(functions: Functions, target: str, num_ipus: int) -> None:
@@ -27,6 +37,13 @@ def set_targets(functions: Functions, target: str, num_ipus: int) -> None:
     reached = functions.reached()  # the entry first, and last what only ops call that nothing needs
     places = itertools.chain.from_iterable(_user_ops_in_order(functions, name, unvisited) for name in reached)
     order = {place: index for index, place in enumerate(places)}
+    origins = {
+        (name, node.name): [_origin(functions[name], *each, order) for each in zip(node.producers, node.inputs)]
+        for name in reached
+        for node in functions[name].nodes
+        if node.op in vocabulary.USER_OPS
+    }
+    used = {int(origin.partition(".")[0]) for inputs in origins.values() for origin in inputs if "." in origin}
 
     def set_in(name: str) -> None:
         annotations = functions[name].annotations
@@ -36,9 +53,11 @@ def set_targets(functions: Functions, target: str, num_ipus: int) -> None:
                 return None
             copy = copy_node(node.proto)
             ipus = num_ipus if annotations.get(node.name) is ALL_IPUS else 1
-            copy.attr["target"].s = f"{target} {ipus}".encode() if target else b""
+            place = order[name, node.name]
+            suffix = target_suffix(ipus, place if place in used else -1, origins[name, node.name])
+            copy.attr["target"].s = f"{target} {suffix}".encode() if target else b""
             copy.attr["debug_name"].s = copy.attr["debug_name"].s or copy.name.encode()
-            copy.attr[vocabulary.BUILD_ORDER_ATTRIBUTE].i = order[name, node.name]
+            copy.attr[vocabulary.BUILD_ORDER_ATTRIBUTE].i = place
             return [copy]
 
         functions[name].rewrite(with_target)
@@ -61,6 +80,21 @@ def _user_ops_in_order(functions: Functions, name: str, unvisited: set[str]) -> 
             yield name, node.name
         for called in op_types.called_functions(node.proto):
             yield from _user_ops_in_order(functions, called, unvisited)
+
+
+def _origin(function: FunctionGraph, producer: Node | None, tensor: str, order: Mapping[tuple[str, str], int]) -> str:
+    """Returns where an input of a user op comes from, as `target_suffix` takes it."""
+    is_computed = False
+    location = None if producer is None else function.annotations.get(producer.name)
+    while producer is not None and producer.inputs and producer.op in _SAME_PLACES:
+        is_computed = is_computed or producer.op not in _SAME_VALUES
+        tensor, producer = producer.inputs[0], producer.producers[0]
+    if producer is not None and producer.op in vocabulary.USER_OPS:
+        return f"{order[function.name, producer.name]}.{result_index(tensor)}"
+    if producer is not None and producer.inputs and producer.op not in _SOURCES:
+        is_computed = is_computed or not op_types.called_functions(producer.proto)
+    shard = location.shard if is_computed and location is not None else None
+    return "a" if not is_computed else "c" if shard is None else f"c{shard}"
 
 
 def compile_user_ops(program: LoweredProgram) -> LoweredProgram:

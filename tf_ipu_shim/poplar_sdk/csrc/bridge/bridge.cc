@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace tf_ipu_shim {
 namespace {
@@ -71,7 +72,7 @@ class BuiltOps {
     const CrashText text(call.function() + " of " + call.library_path +
                          " crashed after it returned. It must return a poplar::program::Program and take the "
                          "arguments of its API level: check its signature.");
-    const BuiltOp* const earlier = opOfProgram(call.program());
+    const std::vector<const BuiltOp*> earlier = opsOfProgram(call.program());
     return ops_.emplace(bytes, std::make_shared<BuiltOp>(std::move(call), earlier)).first->second;
   }
   template <class Condition>
@@ -90,12 +91,13 @@ class BuiltOps {
   }
 
  private:
-  // An op that was built for a program; null if there is none. Each eager op, without a target, is its own program.
-  const BuiltOp* opOfProgram(const std::string& program) const {
-    if (program.empty()) return nullptr;
+  // The ops that were built for a program. Each eager op, without a target, is its own program.
+  std::vector<const BuiltOp*> opsOfProgram(const std::string& program) const {
+    std::vector<const BuiltOp*> found;
+    if (program.empty()) return found;
     for (const auto& [bytes, op] : ops_)
-      if (op->call().program() == program) return op.get();
-    return nullptr;
+      if (op->call().program() == program) found.push_back(op.get());
+    return found;
   }
 
   std::mutex mutex_;

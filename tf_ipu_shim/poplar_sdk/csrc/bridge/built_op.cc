@@ -7,6 +7,7 @@
 #include <poplar/Device.hpp>
 #include <poplar/IPUModel.hpp>
 #include <poplar/Target.hpp>
+#include <poputil/TileMapping.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -40,13 +41,14 @@ std::string handleOf(const char* kind, std::size_t index) { return kind + std::t
 
 }  // namespace
 
-BuiltOp::BuiltOp(OpCall call, const BuiltOp* earlier) : call_(std::move(call)), graph_(targetOf(call_.target)) {
+BuiltOp::BuiltOp(OpCall call, const std::vector<const BuiltOp*>& earlier)
+    : call_(std::move(call)), graph_(targetOf(call_.target)) {
   graph_.state().of_tensorflow_op = true;
-  if (earlier) graph_.state().program_codelets = earlier->graph_.state().program_codelets;
+  if (!earlier.empty()) graph_.state().program_codelets = earlier.front()->graph_.state().program_codelets;
   const UserLibrary& library = UserLibrary::get(call_);
   library.require(call_);
   const std::string what = call_.function() + " of " + call_.library_path;
-  addInputs(library);
+  addInputs(library, earlier);
   program_ = library.build(call_, graph_, inputs_, outputs_);
   for (std::size_t i = 0; i < std::min(outputs_.size(), call_.outputs.size()); ++i)
     outputs_[i] = withTypeOf(call_.outputs[i], outputs_[i]);
@@ -59,7 +61,38 @@ BuiltOp::BuiltOp(OpCall call, const BuiltOp* earlier) : call_(std::move(call)), 
   });
 }
 
-void BuiltOp::addInputs(const UserLibrary& library) {
+OpCall::Origin BuiltOp::originOf(std::size_t input) const {
+  return input < call_.origins.size() ? call_.origins[input] : OpCall::Origin();
+}
+
+// A variable that lies as the output of the user's op that makes it. Other values lie linearly, on the IPU that makes
+// them or on all.
+poplar::Tensor BuiltOp::unallocatedInput(std::size_t index, const std::vector<const BuiltOp*>& earlier) {
+  const TensorType& type = call_.inputs[index];
+  poplar::Tensor tensor = graph_.addVariable(type.type, type.shape, poplar::VariableMappingMethod::LINEAR,
+                                             call_.name + "/" + handleOf("input", index));
+  const OpCall::Origin origin = originOf(index);
+  const poplar::Target& target = graph_.getTarget();
+  if (origin.ipu >= 0 && static_cast<unsigned>(origin.ipu) < target.getNumIPUs() && target.getNumIPUs() > 1) {
+    const unsigned tiles = target.getTilesPerIPU(), first = static_cast<unsigned>(origin.ipu) * tiles;
+    poplar::Graph one_ipu = graph_.createVirtualGraph(first, first + tiles);
+    poputil::mapTensorLinearly(one_ipu, tensor);
+  }
+  const auto maker = std::find_if(earlier.begin(), earlier.end(), [&](const BuiltOp* op) {
+    return origin.order >= 0 && op->call_.order == origin.order;
+  });
+  if (maker == earlier.end()) return tensor;
+  const BuiltOp& op = **maker;
+  const auto output = static_cast<std::size_t>(origin.output);
+  if (output >= op.outputs_.size() || !op.outputs_[output].valid() ||
+      op.outputs_[output].numElements() != tensor.numElements() ||
+      op.graph_.getTarget().getNumTiles() != target.getNumTiles())
+    return tensor;
+  graph_.setTileMapping(tensor, op.graph_.getTileMapping(op.outputs_[output]));
+  return tensor;
+}
+
+void BuiltOp::addInputs(const UserLibrary& library, const std::vector<const BuiltOp*>& earlier) {
   if (!call_.gp_path.empty()) {
     callUser("Loading the codelets of " + call_.gp_path, [&] { graph_.addCodelets(call_.gp_path); });
   }
@@ -68,12 +101,12 @@ void BuiltOp::addInputs(const UserLibrary& library) {
     const TensorType& type = call_.inputs[i];
     const auto& indices = metadata.allocating_indices;
     poplar::Tensor tensor;
-    if (std::count(indices.begin(), indices.end(), static_cast<std::int64_t>(i)) > 0)
+    const bool allocates = std::count(indices.begin(), indices.end(), static_cast<std::int64_t>(i)) > 0;
+    if (allocates && !originOf(i).is_computed)
       tensor = withTypeOf(type, library.allocate(call_, graph_, static_cast<unsigned>(i)));
     allocated_.push_back(tensor.valid());
     if (!tensor.valid()) {
-      tensor = graph_.addVariable(type.type, type.shape, poplar::VariableMappingMethod::LINEAR,
-                                  call_.name + "/" + handleOf("input", i));
+      tensor = unallocatedInput(i, earlier);
     } else if (tensor.elementType() != type.type || tensor.shape() != type.shape) {
       throw Failure(Code::Internal, call_.function() + "_allocator of " + call_.library_path + " returned " +
                                         describe(tensor.elementType(), tensor.shape()) + " for input " +

@@ -19,9 +19,9 @@ namespace tf_ipu_shim {
 
 class BuiltOp {
  public:
-  // `earlier` is an op of the same program, whose codelets it knows; null if it is the first. Throws a Failure if the
-  // library cannot be used, fails, or builds something else than TensorFlow was told.
-  explicit BuiltOp(OpCall call, const BuiltOp* earlier = nullptr);
+  // `earlier` are the built ops of the same program, whose codelets it knows. Throws a Failure if the library cannot be
+  // used, fails, or builds something else than TensorFlow was told.
+  BuiltOp(OpCall call, const std::vector<const BuiltOp*>& earlier);
 
   const OpCall& call() const { return call_; }
   const poplar::Graph& graph() const { return graph_; }
@@ -38,7 +38,9 @@ class BuiltOp {
   // Runs the op, one call at a time, in separate memory that keeps the op's state between runs.
   std::unique_ptr<poplar::Engine> takeEngine();
   void runIn(poplar::Engine& engine, const void* const* inputs, void* const* outputs) const;
-  void addInputs(const UserLibrary& library);
+  void addInputs(const UserLibrary& library, const std::vector<const BuiltOp*>& earlier);
+  poplar::Tensor unallocatedInput(std::size_t index, const std::vector<const BuiltOp*>& earlier);
+  OpCall::Origin originOf(std::size_t input) const;
   void checkOutputs(const std::string& what) const;
   Failure inScript(const Failure& failure);
 

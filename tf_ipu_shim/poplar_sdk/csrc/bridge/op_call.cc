@@ -76,6 +76,26 @@ std::vector<TensorType> tensorsOf(const std::string& text) {
   return tensors;
 }
 
+// The target's last word: the number of IPUs, or "IPUS:ORDER:ORIGIN,ORIGIN". An origin is "a" for an argument, a
+// variable or a constant. It is "c" for a computed value, and "c1" if IPU 1 computes it. "ORDER.OUTPUT" is an output of
+// a user's op.
+void parseOrigins(const std::string& word, OpCall* call) {
+  const std::vector<std::string> parts = split(word, ':');
+  if (parts.size() < 3) return;
+  call->order = std::stoi(parts[1]);
+  for (const std::string& text : split(parts[2], ',')) {
+    OpCall::Origin origin;
+    origin.is_computed = text != "a";
+    if (const std::size_t dot = text.find('.'); dot != std::string::npos) {
+      origin.order = std::stoi(text.substr(0, dot));
+      origin.output = std::stoi(text.substr(dot + 1));
+    } else if (text.size() > 1) {
+      origin.ipu = std::stoi(text.substr(1));
+    }
+    call->origins.push_back(origin);
+  }
+}
+
 }  // namespace
 
 OpCall OpCall::parse(const std::string& bytes) {
@@ -93,6 +113,7 @@ OpCall OpCall::parse(const std::string& bytes) {
   call.name = fields[9];
   call.inputs = tensorsOf(fields[10]);
   call.outputs = tensorsOf(fields[11]);
+  parseOrigins(call.target.substr(call.target.rfind(' ') + 1), &call);
   return call;
 }
 

@@ -25,8 +25,16 @@ struct OpCall {
   bool separate_gradients = false;
   std::string attributes, name;
   std::vector<TensorType> inputs, outputs;
+  int order = -1;  // its place among the ops of its program; -1 if no other op uses its outputs
 
-  // The target without the number of IPUs: ops of a program differ in this only.
+  struct Origin {
+    bool is_computed = false;    // by another op of the program: the allocator is not asked
+    int ipu = -1;                // where an op of TensorFlow's makes it; -1: not one IPU
+    int order = -1, output = 0;  // the user's op and its output, whose mapping the input has; -1: none
+  };
+  std::vector<Origin> origins;  // of the inputs; empty if all are arguments, variables or constants
+
+  // The target without its last word: ops of a program differ in this only.
   std::string program() const { return target.substr(0, target.rfind(' ')); }
   // Throws std::invalid_argument for bytes of another version.
   static OpCall parse(const std::string& bytes);
