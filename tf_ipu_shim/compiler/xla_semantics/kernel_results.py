@@ -74,16 +74,24 @@ def _always(_: node_def_pb2.NodeDef) -> bool:
     return True
 
 
-# Casts: what the processor makes of numbers that are out of range, and of NaN, is the least integer.
+# Casts: what the processor makes of numbers that are out of range, and of NaN, is the least integer. XLA takes the
+# product of a bool that is False, as a number, with NaN or infinity as 0.
+_COMPLEX = frozenset({types_pb2.DT_COMPLEX64, types_pb2.DT_COMPLEX128})
 _INTEGERS = {types_pb2.DT_INT32: 31, types_pb2.DT_INT64: 63, types_pb2.DT_UINT64: 63}
 
 
-def _is_cast_to_integer(node: node_def_pb2.NodeDef) -> bool:
-    return node.attr["SrcT"].type in _FLOATING and node.attr["DstT"].type in _INTEGERS
+def _is_cast_to_other_results(node: node_def_pb2.NodeDef) -> bool:
+    source, kind = node.attr["SrcT"].type, node.attr["DstT"].type
+    if source == types_pb2.DT_BOOL:
+        return kind in _FLOATING or kind in _COMPLEX
+    return source in _FLOATING and kind in _INTEGERS
 
 
 def _cast(original: Original, value: Any) -> list[Any]:
     kind = original.node.attr["DstT"].type
+    if value.dtype == dtypes.bool:
+        one, zero = (array_ops.constant(number, dtypes.as_dtype(kind)) for number in (1, 0))
+        return [array_ops.where_v2(value, one, zero)]
     if kind != types_pb2.DT_UINT64:
         return [_signed(value, kind)]
     signed = _signed(value, types_pb2.DT_INT64)
@@ -179,10 +187,11 @@ def _square_root_grad(_: Original, result: Any, gradient: Any) -> list[Any]:
     return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, gradient / (result + result))]
 
 
-def _root_grad(original: Original, result: Any, gradient: Any) -> list[Any]:
-    """A zero gradient of a result stays zero, also if the operand is 0."""
+def _root_grad(_: Original, result: Any, gradient: Any) -> list[Any]:
+    """Multiplies in the kernels' order, as the cube of a result overflows; a zero gradient stays zero."""
     zero = _float(0.0, gradient.dtype)
-    return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, original(result, gradient)[0])]
+    product = (gradient * _float(-0.5, gradient.dtype) * result) * (result * result)
+    return [array_ops.where_v2(math_ops.equal(gradient, zero), zero, product)]
 
 
 def _shift(original: Original, value: Any, by: Any) -> list[Any]:
@@ -230,7 +239,7 @@ def _convolution(original: Original, *inputs: Any) -> list[Any]:
 # Ops whose kernels give other results if they are not oneDNN's.
 _AS_ONE_DNN = frozenset({"Softmax"})
 _RULES: dict[str, tuple[Callable[[node_def_pb2.NodeDef], bool], Build]] = {
-    "Cast": (_is_cast_to_integer, _cast),
+    "Cast": (_is_cast_to_other_results, _cast),
     "ArgMax": (_is_floating, _arg_max),
     "ArgMin": (_is_floating, _arg_min),
     "MaxPool": (_is_floating, _max_pool),
