@@ -1,10 +1,16 @@
 """Convolutions leave padding out in each execution mode, also beside NaN and infinity, as stock TensorFlow's do."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from harness import IPU
 from tf_ipu_shim.ipu import ipu_compiler, scopes
+
+from tf_ipu_shim.compiler.ir import one_dnn
 
 raw = tf.raw_ops
 NAN, INF = np.nan, np.inf
@@ -84,9 +90,11 @@ def input_gradient(w, dy, axes, stride):
         ("Conv2D", 2, "SAME"),
         ("Conv2D", 2, "VALID"),
         ("Conv3D", 1, "SAME"),
+        ("Conv3D", 2, "SAME"),
         ("Conv3D", 2, "VALID"),
         ("Depthwise", 1, "SAME"),
         ("Depthwise", 2, "SAME"),
+        ("Depthwise", 2, "VALID"),
     ],
 )
 def test_padding_is_left_out(plane, stride, padding, execution_mode):
@@ -97,7 +105,8 @@ def test_padding_is_left_out(plane, stride, padding, execution_mode):
         values = arrays(plane, axes, stride, padding, edges)
         inputs = [tf.constant(one) for one in values]
         expected = stock(*inputs)
-        if execution_mode == "xla" and padding == "VALID":  # kernels of 2.21 multiply the zeros between strides
+        if execution_mode == "xla" and padding == "VALID" and plane != "Depthwise" and one_dnn.enabled():
+            # kernels of 2.21 multiply the zeros between strides
             expected[1] = input_gradient(*values[1:], axes, stride)
         for got, wanted in zip(ours(*inputs), expected, strict=True):
             np.testing.assert_array_equal(got, wanted, err_msg=str(edges))
@@ -112,3 +121,11 @@ def test_float64_is_as_on_the_cpu(plane, stride, padding, execution_mode):
     values = [tf.constant(one, tf.float64) for one in arrays(plane, axes, stride, padding, (NAN, -INF, INF))]
     for got, wanted in zip(ours(*values), stock(*values), strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.skipif(not one_dnn.enabled(), reason="the other tests are without oneDNN")
+def test_padding_is_as_on_the_cpu_without_one_dnn():
+    """By TensorFlow's own kernels, of which most multiply padding."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "padding_is_left_out"]
+    tests = subprocess.run(command, env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0"}, capture_output=True, text=True)
+    assert tests.returncode == 0, tests.stdout

@@ -41,8 +41,6 @@ _COLOURS = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RG
 _IMAGES = ("ExtractImagePatches", "ResizeBilinear", "ResizeBilinearGrad", "ResizeNearestNeighborGrad")
 _EXTREMES = tuple(f"{kind}{end}" for kind in ("Segment", "UnsortedSegment", "TensorScatter") for end in ("Max", "Min"))
 _COMPARISONS = (*_EXTREMES, "ClipByValue")
-# TensorFlow's float64 kernels multiply zeros of the padding with NaN and infinity, each op others; XLA leaves them out.
-_CONVOLUTIONS = tuple(padded_windows.OPERANDS)
 # Two-dimensional float32 ones are oneDNN's in mode `kernels`, which can be written for XLA. TensorFlow's own op takes
 # the first element of a window if it is NaN. For gradients of gradients XLA compares elements as bfloat16.
 _SECOND_GRADIENTS = ("MaxPool3DGradGrad", "MaxPoolGradGrad", "MaxPoolGradGradV2")
@@ -72,7 +70,6 @@ _TYPES: dict[str, frozenset[int]] = {
         ("ResourceScatterMax", "ResourceScatterMin", "ReciprocalGrad", "Cross", "LRNGrad", "LinSpace"), _FLOATING
     ),
     **dict.fromkeys(_POOLING, _FLOATING),
-    **dict.fromkeys(_CONVOLUTIONS, frozenset({types_pb2.DT_DOUBLE})),
     **dict.fromkeys(("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"), _FLOATING),
     **dict.fromkeys(("LRN", "MaxPoolGrad"), _NARROW),
     "Mean": _INTEGERS,
@@ -116,7 +113,7 @@ def _grows(node: node_def_pb2.NodeDef) -> bool:
 
 
 def _only_by_kernels(node: node_def_pb2.NodeDef) -> bool:
-    if _grows(node) or is_copy(node):
+    if _grows(node) or is_copy(node) or padded_windows.multiplies_other_zeros(node):
         return True
     if types := _TYPES.get(node.op):
         return node.attr["dtype" if "dtype" in node.attr else "T"].type in types

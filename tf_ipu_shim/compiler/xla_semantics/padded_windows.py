@@ -1,7 +1,9 @@
-"""Builds convolutions for XLA that leave padding out, as oneDNN's kernels do.
+"""Builds convolutions for XLA that leave padding out where the CPU's kernels do.
 
 XLA multiplies the zeros of the padding, and those between strides, with the elements of the other operand. With NaN and
-infinity the product is NaN. For such elements, the result is computed from signs and counts of the products.
+infinity the product is NaN. For such elements, the result is computed from signs and counts of the products. OneDNN's
+kernels leave padding out. Of TensorFlow's own, most multiply it as XLA does, some leave it out, and some multiply other
+zeros: programs with those run in mode `kernels`.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tf_ipu_shim.compiler.ir import one_dnn
 from tf_ipu_shim.tf_private.operations import array_ops, math_ops
 from tf_ipu_shim.tf_private.protos import node_def_pb2, types_pb2
 
@@ -38,13 +41,31 @@ OPERANDS = {
         ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter"), Operands(2, 0)
     ),
 }
+_LEAVES_OUT_OTHER_CHANNELS = "DepthwiseConv2dNativeBackpropFilter"
+_MULTIPLIES_BETWEEN_STRIDES = ("Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
 
 
 def multiplies_padding(node: node_def_pb2.NodeDef) -> bool:
-    """Returns whether XLA multiplies zeros that are not elements of an operand."""
+    """Returns whether XLA multiplies zeros that the CPU's kernel leaves out."""
     if node.op not in OPERANDS or node.attr["T"].type not in TYPES:
         return False
-    return node.attr["padding"].s != b"VALID" or "BackpropInput" in node.op
+    if node.op in ("Conv2DBackpropInput", _LEAVES_OUT_OTHER_CHANNELS):
+        return True
+    return one_dnn.enabled() and (node.attr["padding"].s != b"VALID" or "BackpropInput" in node.op)
+
+
+def multiplies_other_zeros(node: node_def_pb2.NodeDef) -> bool:
+    """Returns whether the CPU's kernel multiplies some of the zeros that XLA does, or others."""
+    if node.op not in OPERANDS:
+        return False
+    if node.attr["T"].type == types_pb2.DT_DOUBLE:
+        return True
+    if one_dnn.enabled():
+        return False
+    if node.attr["padding"].s != b"VALID":
+        return node.op in ("Conv3DBackpropFilterV2", _LEAVES_OUT_OTHER_CHANNELS)
+    between = node.op in _MULTIPLIES_BETWEEN_STRIDES and max(node.attr["strides"].list.i) > 1
+    return between or node.op == "Conv3DBackpropFilterV2"
 
 
 def is_finite(node: node_def_pb2.NodeDef, inputs: Sequence[Any]) -> Any:
