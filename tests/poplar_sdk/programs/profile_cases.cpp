@@ -74,7 +74,8 @@ void printEstimates(const char* codelets) {
   });
   for (const char* type : {"Below", "a::VertexOfALibrary"})
     graph.registerPerfEstimator(type, [](const VertexIntrospector&, const Target&) { return std::uint64_t(5); });
-  const auto print = [](Engine&& engine) {
+  const auto print = [&](Engine&& engine) {
+    engine.load(deviceOf(graph));
     engine.run();
     serializeToJSON(std::cout, engine.getExecutionProfile());
     std::cout << '\n';
