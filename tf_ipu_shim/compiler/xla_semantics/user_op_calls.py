@@ -37,12 +37,7 @@ def set_targets(functions: Functions, target: str, num_ipus: int) -> None:
     reached = functions.reached()  # the entry first, and last what only ops call that nothing needs
     places = itertools.chain.from_iterable(_user_ops_in_order(functions, name, unvisited) for name in reached)
     order = {place: index for index, place in enumerate(places)}
-    origins = {
-        (name, node.name): [_origin(functions[name], *each, order) for each in zip(node.producers, node.inputs)]
-        for name in reached
-        for node in functions[name].nodes
-        if node.op in vocabulary.USER_OPS
-    }
+    origins = dict(itertools.chain.from_iterable(_origins(functions[name], order) for name in reached))
     used = {int(origin.partition(".")[0]) for inputs in origins.values() for origin in inputs if "." in origin}
 
     def set_in(name: str) -> None:
@@ -82,19 +77,40 @@ def _user_ops_in_order(functions: Functions, name: str, unvisited: set[str]) -> 
             yield from _user_ops_in_order(functions, called, unvisited)
 
 
+def _origins(
+    function: FunctionGraph, order: Mapping[tuple[str, str], int]
+) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Yields function and name of each user op, and where its inputs come from, as `target_suffix` takes it."""
+    for node in function.nodes:
+        if node.op in vocabulary.USER_OPS:
+            inputs = zip(node.producers, node.inputs)
+            yield (function.name, node.name), [_origin(function, *each, order) for each in inputs]
+
+
 def _origin(function: FunctionGraph, producer: Node | None, tensor: str, order: Mapping[tuple[str, str], int]) -> str:
-    """Returns where an input of a user op comes from, as `target_suffix` takes it."""
-    is_computed = False
+    source, tensor, is_computed = _source(producer, tensor)
+    if source is not None and source.op in vocabulary.USER_OPS:
+        return f"{order[function.name, source.name]}.{result_index(tensor)}"
+    if not is_computed and not _computes(source):
+        return "a"
     location = None if producer is None else function.annotations.get(producer.name)
+    shard = None if location is None else location.shard
+    return "c" if shard is None else f"c{shard}"
+
+
+def _source(producer: Node | None, tensor: str) -> tuple[Node | None, str, bool]:
+    """Returns the op that a tensor's places come from, its result, and whether ops on the way compute."""
+    is_computed = False
     while producer is not None and producer.inputs and producer.op in _SAME_PLACES:
         is_computed = is_computed or producer.op not in _SAME_VALUES
         tensor, producer = producer.inputs[0], producer.producers[0]
-    if producer is not None and producer.op in vocabulary.USER_OPS:
-        return f"{order[function.name, producer.name]}.{result_index(tensor)}"
-    if producer is not None and producer.inputs and producer.op not in _SOURCES:
-        is_computed = is_computed or not op_types.called_functions(producer.proto)
-    shard = location.shard if is_computed and location is not None else None
-    return "a" if not is_computed else "c" if shard is None else f"c{shard}"
+    return producer, tensor, is_computed
+
+
+def _computes(source: Node | None) -> bool:
+    if source is None or not source.inputs or source.op in _SOURCES:
+        return False
+    return not op_types.called_functions(source.proto)
 
 
 def compile_user_ops(program: LoweredProgram) -> LoweredProgram:
