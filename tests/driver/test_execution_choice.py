@@ -72,6 +72,17 @@ def test_what_runs_on_all_cores(counted):
     assert (work.passes, work.wide_passes, work.results) == (0, 320 * 320, 320 * 320)
 
 
+def test_rows_of_a_table_that_change(counted):
+    def program(rows):
+        table = v1.get_variable("table", [500, 4], use_resource=True)
+        return table.scatter_add(tf.IndexedSlices(rows, tf.constant([7, 3, 7])))
+
+    run(program, floats(3, 4))
+    work = counted[-1].work
+    assert (work.updates, work.results) == (500 * 4, 500 * 4)  # in place, and returned
+    assert work.passes < 500 * 4 + 100
+
+
 def test_what_xla_alone_runs_on_all_cores(counted):
     run(lambda x, y: x @ y, floats(256, 256), floats(256, 256))
     run(lambda x, y: x @ y, floats(32, 1024), floats(1024, 512))  # as many multiplications, of a row of 32
@@ -325,6 +336,14 @@ def test_the_report_says_how_and_why(ipus, monkeypatch, model, mode):
     ):
         np.testing.assert_allclose(xla, kernels, rtol=1e-3, atol=1e-3)
         np.testing.assert_array_equal(ours, xla if mode == execution_mode.XLA else kernels)
+
+
+def test_a_table_is_updated_in_place_in_chunks():
+    rows = Work(ops=20, passes=2e4, updates=6.4e6)
+    chunked = ProgramWork(chunked_work=rows, iterations=100, compiled={"program": Size(40, 4)})
+    assert choose(chunked).mode == execution_mode.XLA
+    if tf.__version__ < "2.18":  # where a launch of XLA copies the table
+        assert choose(ProgramWork(rows, launches=1, compiled=chunked.compiled)).mode == execution_mode.KERNELS
 
 
 def test_nothing_said_is_auto(ipus, monkeypatch):

@@ -48,6 +48,7 @@ class Costs:
         grouped_convolution: the same for grouped convolutions, for which XLA has no library on the CPU.
         looped_convolution: the same for convolutions within a loop of a program.
         result: for an element that XLA's program returns, or that kernels write to a variable.
+        update: for an element of a variable of which some rows are new; kernels and chunks write those in place.
         start: once for each instruction of HLO.
         start_alone: added once for each that XLA compiles separately.
         start_squared: once for the square of their count in one XLA program.
@@ -70,6 +71,7 @@ class Costs:
     looped_convolution: float
     result: float
     chunked_result: float
+    update: float
     random: float
     start: float
     start_alone: float
@@ -82,6 +84,7 @@ class Costs:
             + self.iteration * work.iterations
             + self.random * work.random
             + self._computing(work.work, self.element, self.result)
+            + self.update * work.work.updates
             + self._computing(work.chunked_work, self.chunked_element, self.chunked_result)
         )
 

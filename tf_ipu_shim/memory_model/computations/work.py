@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ _CONTROL_FLOW = frozenset({"while", "conditional", *_CALLS})
 _BY_OPERANDS = frozenset(
     "convolution dot dynamic-update-slice reduce reduce-window scatter select-and-scatter sort".split()
 )
+_UPDATES = frozenset({"dynamic-update-slice", "scatter"})
 # XLA compiles each separately; element-wise work is fused with its neighbours.
 _UNFUSED_OPS = frozenset("convolution dot gather reduce reduce-window scatter select-and-scatter sort while".split())
 
@@ -60,6 +62,7 @@ class Work:
         windows: elements that gradients of pooling read.
         iterations: the iterations of loops within XLA programs.
         results: elements that XLA programs return, including new values of variables.
+        updates: elements of variables of which only some rows or a slice are new.
     """
 
     ops: float = 0.0
@@ -76,6 +79,7 @@ class Work:
     windows: float = 0.0
     iterations: float = 0.0
     results: float = 0.0
+    updates: float = 0.0
 
     def add(self, other: Work, times: float = 1.0) -> None:
         """Adds other work a number of times."""
@@ -197,8 +201,26 @@ class HloWork:
         """Returns the work of one run."""
         work = Work()
         work.add(self._of(self._entry))
-        work.results += elements_of(self._entry.program_shape.result)
+        updates = sum(self._updated.values())
+        work.updates += updates
+        work.results += elements_of(self._entry.program_shape.result) - updates
         return work
+
+    @functools.cached_property
+    def _updated(self) -> dict[int, int]:
+        """The sizes of parameters of which some elements are new, by the instructions that return them.
+
+        One that is returned twice is in place once.
+        """
+        by_id = {instruction.id: instruction for instruction in self._entry.instructions}
+        root = by_id[self._entry.root_id]
+        returned = root.operand_ids if root.opcode == "tuple" else ()
+        values = {_source(by_id, instruction_id).id: instruction_id for instruction_id in reversed(returned)}
+        return {
+            instruction_id: elements_of(by_id[value].shape)
+            for value, instruction_id in values.items()
+            if by_id[value].opcode in _UPDATES and _source(by_id, by_id[value].operand_ids[0]).opcode == "parameter"
+        }
 
     def _of(self, computation: Any) -> Work:
         if computation.id not in self._counted:
@@ -225,7 +247,9 @@ class HloWork:
 
     def _noop_conversions(self, computation: Any) -> set[int]:
         if computation.id not in self._converting:
-            self._converting[computation.id] = _noop_conversions(computation)
+            updated = self._updated if computation is self._entry else ()
+            copies = {each.id for each in computation.instructions if each.id in updated and each.opcode in _PASSES_ON}
+            self._converting[computation.id] = _noop_conversions(computation) | copies
         return self._converting[computation.id]
 
     def _loop_work(self, outer: Mapping[int, Any], loop: Any) -> tuple[Work, float]:
