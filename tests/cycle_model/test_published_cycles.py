@@ -1,8 +1,8 @@
 """Cycles of vertices beside the figures of PopLibs' own estimators, in `published_cycles.csv`.
 
 PopLibs' functions gave the figures: compiled as they stand for a target of six workers with 64-bit data paths. Random
-numbers and activations were added up by hand. `source` is the file below `lib/` at 7eac0f2, and the line of the
-table's entry or of the function.
+numbers, activations and expressions (`operands x operations`) were added up by hand. `source` is the file below `lib/`
+at 7eac0f2, and the line of the table's entry or of the function.
 """
 
 import csv
@@ -41,6 +41,11 @@ def elementwise(form):
 
 def named(name):
     return lambda operation, dtype, size: vertices.elementwise(GC200, int(size), name, dtype)
+
+
+def expression(shape, dtype, size):
+    operands, operations = two(shape)
+    return vertices.elementwise(GC200, int(size), "expression", dtype, "expression", operands * operations)
 
 
 def broadcast(form, name):
@@ -102,6 +107,7 @@ MODELLED = {
     "binary": elementwise(""),
     "scalar": elementwise("scalar"),
     "activation": elementwise(""),
+    "expression": expression,
     "select": named("select"),
     "clamp": named("clamp"),
     "scaled_add": named("scaled_add"),

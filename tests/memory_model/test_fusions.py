@@ -156,6 +156,52 @@ def test_what_is_used_twice_or_is_a_call_is_in_no_expression(names):
     assert made == ["product/multiply.1/Op/Multiply", "sum/fusion/Op/Add"]
 
 
+@pytest.mark.parametrize("side", [1, 8, 9])
+def test_a_chain_of_few_elements_is_one_vertex(names, side):
+    """Graphcore's T62382_hlo.h has 14 expressions of up to 8 elements, and chains of 10 that are none."""
+
+    def function(a, b, c):
+        left = tf.multiply(tf.add(a, b, name="sum"), c, name="left")
+        right = tf.sin(tf.subtract(a, tf.multiply(b, c, name="product"), name="rest"), name="right")
+        return left, right
+
+    made = names(function, [side], [side], [side])
+    if side > 8:
+        below = [name.rpartition("/")[2] for name in made]
+        assert sorted(below) == ["Add", "Multiply", "Multiply", "Sin", "Subtract"]
+    else:
+        assert sorted(made) == ["left/multiply.1/expression", "right/sine.1/expression"]
+
+
+def test_a_result_of_an_expression_has_one_consumer(names):
+    def function(a, b, c):
+        kept = tf.multiply(tf.add(a, b, name="sum"), c, name="kept")
+        return tf.sin(kept, name="one"), tf.cos(kept, name="other")
+
+    assert len(names(function, [8], [8], [8])) == 4
+    # The only result of a program is in none: two ops are left, one by one.
+    assert len(names(lambda a, b, c: tf.sin(tf.add(a, b) * c), [8], [8], [8])) == 2
+    assert len(names(lambda a, b: tf.sin(tf.add(a, b)), [8], [8])) == 2
+
+
+def test_an_expression_of_many_squares_ends(names):
+    """Each op reads its operand twice: its operands are found once."""
+
+    def function(a):
+        taken = a
+        for _ in range(60):
+            taken = tf.multiply(taken, taken, name="square")
+        return taken, tf.sin(a, name="other")
+
+    assert len(names(function, [2])) == 2
+
+
+def test_before_sdk_2_2_there_are_no_expressions(names, monkeypatch):
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "2.1")
+    made = names(lambda a, b, c: (tf.divide(tf.subtract(a, b), c, name="part"), a), [8], [8], [])
+    assert made[-1] == "part/fusion/Op/Divide"
+
+
 def test_an_error_function_is_one_call(names):
     """XLA has a polynomial of about twenty steps for it, in float32."""
     assert names(lambda a: tf.math.erf(a, name="bent"), [8]) == ["bent/erf.1/Op/Erf"]

@@ -104,6 +104,7 @@ def _elementwise(computation: Computation, sizes: ElementwiseSizes, chip: ChipSp
     if sizes.broadcast:  # each tile needs the part that its numbers meet
         phases.extend(exchange_phases("", chip, min(sizes.broadcast, where.most) * size, where.tiles))
     vertex = "popops::BinaryOp1D" if sizes.operands > 1 else "popops::UnaryOp1D"
+    vertex = "popops::map" if sizes.form == "expression" else vertex
     phases.append(compute_phase(cycles, where, elements, vertex))
     return tuple(phases)
 

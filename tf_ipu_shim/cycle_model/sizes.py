@@ -37,7 +37,7 @@ class ElementwiseSizes(NamedTuple):
         dtype: the dtype in which it computes; the operands' for a comparison.
         broadcast: elements of broadcast operands.
         form: how the smaller operand is broadcast to the other, see `vertices.elementwise`.
-        row: elements of the repeated vector, or that meet the same element.
+        row: elements of the repeated vector, or that meet the same element. For others, see the same function.
     """
 
     elements: int

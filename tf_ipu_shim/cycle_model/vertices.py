@@ -51,7 +51,8 @@ def elementwise(
 
     Args:
         form: `"scalar"` if an operand is one number. `"inner"` if an operand of `row` elements repeats. `"outer"` if
-            each element of an operand meets `row` elements. Else empty.
+            each element of an operand meets `row` elements. `"expression"` if a vertex is generated, where `row` is
+            its operations times its operands. Else empty.
 
     Example:
         >>> from tf_ipu_shim.machine.chips import CHIPS
@@ -60,6 +61,8 @@ def elementwise(
     """
     if not elements:
         return 0
+    if form == "expression":
+        return _expression(chip, elements, dtype, row)
     each = -(-elements // chip.worker_contexts)
     if operation in _OWN_FORMULAS:
         return _OWN_FORMULAS[operation](chip, each, elements, operation, "float16" if dtype == "float16" else dtype)
@@ -72,6 +75,15 @@ def elementwise(
     if form and row and dtype in _FLOATS:
         return min([whole, *_vector_broadcasts(chip, elements, operation, dtype, form, row)])
     return whole
+
+
+def _expression(chip: ChipSpec, elements: int, dtype: str, loads: int) -> int:
+    """Source: popops/ExpressionGenerator.cpp:320 to 334; more than a vector is shared by all workers."""
+    width = vector_width(dtype)
+    cycles = (elements // width + elements % width) * loads
+    if elements <= width:
+        return (13 + cycles) * chip.worker_contexts
+    return math.ceil((20 + cycles) / chip.worker_contexts) * chip.worker_contexts
 
 
 def _unary(chip: ChipSpec, each: int, operation: str, loop: Loop, dtype: str) -> int:

@@ -259,6 +259,8 @@ class ComputationClassifier:
         self, instruction: Any, below: str, kind: str, sizes: Sizes, fusion: Fusion
     ) -> tuple[str, str, Sizes]:
         """Returns PopLibs' name if it has a function for the computation, and the sizes with its options."""
+        if fusion.sizes is not None:
+            return fusion.name, "elementwise", fusion.sizes
         own = _LIBRARY_NAMES_BY_OP.get(self._ops.get(instruction.metadata.op_name, ""))
         if own is not None and isinstance(sizes, ElementwiseSizes):
             dtype = dtype_of(instruction.shape)

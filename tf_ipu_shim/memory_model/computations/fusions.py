@@ -16,8 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tf_ipu_shim import sdk
+from tf_ipu_shim.cycle_model.sizes import ElementwiseSizes
+from tf_ipu_shim.memory_model.computations.expressions import SINCE as EXPRESSIONS_SINCE
+from tf_ipu_shim.memory_model.computations.expressions import Expression, find_expressions
 from tf_ipu_shim.memory_model.computations.work import elements_of
-from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, is_gradient
+from tf_ipu_shim.memory_model.hlo.instructions import ELEMENTWISE, dtype_of, is_gradient
 from tf_ipu_shim.tf_private.protos import xla_data_pb2
 
 _SCALED_REDUCTIONS_SINCE = (2, 5)  # SDK
@@ -32,6 +35,7 @@ ONE_CALL = DRAWN | frozenset({"AvgPool", "AvgPool3D", "AvgPoolGrad", "Erf", "Sig
 """Ops for which PopLibs has one function, even if XLA uses several instructions."""
 _OTHER_REDUCTIONS = frozenset({"All", "Any", "Max", "Min", "Prod"})
 _SHIFTED = frozenset({"StatelessRandomNormal", "StatelessRandomUniform"})
+_CALLS_OF_POPNN = frozenset({"BiasAdd", "Relu", "Relu6", "Relu6Grad", "ReluGrad", "Sigmoid"})
 _KEEPS_KNOWN = ELEMENTWISE | frozenset(
     "bitcast bitcast-convert broadcast concatenate constant copy dynamic-slice dynamic-update-slice gather iota pad "
     "reduce reshape reverse slice transpose".split()
@@ -52,6 +56,7 @@ class Fusion(NamedTuple):
         shared: whether it is part of a group of equal calls that share one function.
         group: the last instruction of its expression; 0 if it is in none.
         call: the instruction whose number it has, as one call does both; 0 for its own.
+        sizes: of the expression that is one vertex; None for other work.
     """
 
     name: str = ""
@@ -61,6 +66,7 @@ class Fusion(NamedTuple):
     shared: bool = False
     group: int = 0
     call: int = 0
+    sizes: ElementwiseSizes | None = None
 
 
 PART = Fusion("part")
@@ -134,8 +140,12 @@ class _Finder:
             self._fuse_relu(instruction)
         for instruction in self._of({"reverse"}):
             self._reversed_kernel(instruction)
+        known = set(self._found)
         for instruction in self._of(ELEMENTWISE):
             self._alone(instruction)
+        if sdk.current() >= EXPRESSIONS_SINCE:
+            for expression in find_expressions(self._by_id, self._users, lambda each: self._is_plain(each, known)):
+                self._fuse_expression(expression)
         return self._found
 
     @functools.cached_property
@@ -426,26 +436,31 @@ class _Finder:
         library = "Op/Multiply" if divided else ""  # by a number that the compiler knows
         if any(self._is_broadcast(operand) for operand in operands):
             self._found[instruction.id] = Fusion("fusion", library)
-            if instruction.opcode != "multiply" and not divided:  # a product is no part of an expression
-                self._fuse_expression(instruction)
         elif divided:
             self._found[instruction.id] = Fusion("multiply", library)
 
-    def _fuse_expression(self, instruction: Any) -> None:
-        """Fuses work on two tensors or casts, and then a scalar, into one expression."""
-        operands = self._operands(instruction)
-        if not any(self._is_broadcast(operand) and self._is_scalar_like(operand) for operand in operands):
+    def _fuse_expression(self, expression: Expression) -> None:
+        """Makes one call of small element-wise ops: of one vertex, or of a compute set each where one is broadcast."""
+        last = self._by_id[expression.members[0]]
+        name, elements = f"{last.opcode}/expression", elements_of(last.shape)
+        operands = [self._by_id[operand_id] for operand_id in expression.operands]
+        if not expression.has_types(self._by_id) or (elements > 1 and any(map(self._is_broadcast, operands))):
+            for member in expression.members:
+                library = (self._found.get(member) or Fusion()).library
+                self._found[member] = Fusion(name, library, last.metadata.op_name, group=last.id)
             return
-        for operand in operands:
-            source = self._source(operand)
-            if source.opcode not in ELEMENTWISE or source.id in self._found or not self._has_one_user(source):
-                continue
-            if source.opcode != "convert" and len(source.operand_ids) < 2:
-                continue
-            if source.metadata.op_name not in self._op_types and source.metadata.op_type not in ONE_CALL:
-                name, op = f"{instruction.opcode}/expression", instruction.metadata.op_name
-                self._found[instruction.id] = Fusion(name, "", op, group=instruction.id)
-                self._found[source.id] = Fusion(name, "", op, group=instruction.id)
+        self._found.update(dict.fromkeys(expression.members, PART))
+        loads = len(operands) * len(expression.members)
+        dtype = dtype_of((operands or [last])[0].shape)
+        sizes = ElementwiseSizes(elements, len(operands), "expression", dtype, form="expression", row=loads)
+        self._found[last.id] = Fusion(name, sizes=sizes)
+
+    def _is_plain(self, instruction: Any, fused: Collection[int]) -> bool:
+        """Returns whether an element-wise instruction is of `popops`, and in no other call."""
+        op = instruction.metadata
+        if instruction.id in fused or op.op_name in self._layer_ops or instruction.opcode == "logistic":
+            return False
+        return op.op_type not in ONE_CALL and op.op_type not in _CALLS_OF_POPNN
 
     def _is_broadcast(self, instruction: Any) -> bool:
         source = self._source(instruction)
