@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -259,6 +260,20 @@ def test_an_input_lies_where_it_is_made(op, monkeypatch, mode):
 
     found = user_ops.runner(False)(tiles, normal(5, 5))
     assert list(map(int, found)) == [7, 7, 5, 5, 5, 0, 0, 0]
+
+
+def test_the_tensor_map_has_an_allocators_tiles(op, tmp_path, monkeypatch):
+    monkeypatch.setenv("TF_POPLAR_FLAGS", f"--tensor_map_file_path={tmp_path}")
+
+    def tiles(x, y):
+        return op("FirstTile", [x], [[]], [tf.int32])[0] + tf.cast(tf.reduce_sum(y), tf.int32)
+
+    user_ops.runner(False)(tiles, normal(5, 5), normal(5, 5))
+    (file,) = tmp_path.glob("*_tiles_*.tensor_map.json")
+    rows = next(iter(json.loads(file.read_text())["mappings"].values()))
+    where = {row[0]: row[-2] for row in rows}
+    assert where["arg0.1"] == [[7, 25]]
+    assert where["arg1.2"] == [[1, 25]]
 
 
 @pytest.mark.parametrize("ipu", [0, 1])

@@ -54,5 +54,5 @@ def _write(
         folder = pathlib.Path(poplar_flags.tensor_map_file_path)
         folder.mkdir(parents=True, exist_ok=True)
         io_tiles = io_tiles_of(device.options)
-        tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)
+        tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles, details.blocks)
         (folder / f"{module}.tensor_map.json").write_text(tensor_map, encoding="utf-8")

@@ -192,7 +192,7 @@ class _Lowering:
         if not self._has_events or names is None:
             return run_log, EventDetails()
         module, io_tiles = module_name(request.function), io_tiles_of(device.options)
-        tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles)
+        tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles, details.blocks)
         reports = event_reports.EventReports()
         if profile is not None and self._has_reports:
             reports = event_reports.reports_of(profile, device.options.profiling)

@@ -11,8 +11,8 @@ from tf_ipu_shim.machine.memory import Block, Mode, Value
 from tf_ipu_shim.poplar_sdk import bridge
 from tf_ipu_shim.poplar_sdk.bridge import OpDescription
 
-# Kinds of values that no op of the program makes.
-_FROM_OUTSIDE = frozenset({"argument", "weight", "optimizer_state", "accumulator"})
+FROM_OUTSIDE = frozenset({"argument", "weight", "optimizer_state", "accumulator"})
+"""Kinds of values that no op of the program makes."""
 
 
 def is_user_op(instruction: Any) -> bool:
@@ -42,7 +42,7 @@ def with_memory(block: Block, instruction: Any, name: str, operands: list[int], 
     for operand, planned in zip(operands, built.inputs):
         source = _source(block, operand)
         value = block.values[source]
-        if planned.is_allocated and not value.of and value.kind in _FROM_OUTSIDE:
+        if planned.is_allocated and not value.of and value.kind in FROM_OUTSIDE:
             block.values[source] = value._replace(tiles=planned.tiles)
     for result, planned_output in zip(results, built.outputs):
         value = block.values[result]._replace(tiles=planned_output.tiles)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tensorflow.compat.v2 import dtypes
@@ -13,6 +14,8 @@ from tf_ipu_shim.compiler.ir.node_defs import producer_name
 from tf_ipu_shim.compiler.ir.program import LoweredProgram, ProgramRequest
 from tf_ipu_shim.cycle_model.phase import spread
 from tf_ipu_shim.machine.chips import ChipSpec
+from tf_ipu_shim.machine.memory import Block
+from tf_ipu_shim.memory_model.hlo.user_op_calls import FROM_OUTSIDE
 from tf_ipu_shim.memory_model.variables.io_tiles import IoTiles
 from tf_ipu_shim.memory_model.variables.mapped_tensors import MappedTensor, stage_computation
 from tf_ipu_shim.memory_model.variables.pipeline_memory import find_pipelines
@@ -25,8 +28,9 @@ def tensor_map_json(
     chip: ChipSpec,
     tensors: Sequence[MappedTensor] = (),
     io_tiles: IoTiles = IoTiles(),  # noqa: B008
+    blocks: Mapping[int, Block] = MappingProxyType({}),
 ) -> str:
-    """Returns JSON with the tiles of each tensor, by the linear mapping.
+    """Returns JSON with the tiles of each tensor: by the allocator of a user's op, otherwise by the linear mapping.
 
     Arguments and variables belong to the program itself. Tensors made in loops, branches, forward pipeline stages and
     matmuls belong to these. `pipelines` says on which IPUs the stages of each pipeline are, in the first replica; -1
@@ -35,7 +39,7 @@ def tensor_map_json(
     Source: docs/reference/facts.md, section "Profiles": `mappings` of the event COMPILE_END.
     """
     on_io = io_tiles.used_by(((tensor.ipu, tensor.bytes) for tensor in tensors if tensor.is_feed), chip)
-    rows: dict[str, list[Any]] = {module: _arguments(request, program, chip, io_tiles, on_io)}
+    rows: dict[str, list[Any]] = {module: _arguments(request, program, chip, io_tiles, on_io, blocks)}
     for tensor in tensors:
         shape, size = tensor.shape, tensor.element_bytes
         if tensor.ipu not in on_io:
@@ -58,7 +62,12 @@ def tensor_map_json(
 
 
 def _arguments(
-    request: ProgramRequest, program: LoweredProgram, chip: ChipSpec, io_tiles: IoTiles, on_io: Container[int]
+    request: ProgramRequest,
+    program: LoweredProgram,
+    chip: ChipSpec,
+    io_tiles: IoTiles,
+    on_io: Container[int],
+    blocks: Mapping[int, Block],
 ) -> list[Any]:
     """Returns rows of arguments and variables; IPUs in `on_io` reserve I/O tiles."""
     taking = _consumers(program)
@@ -67,12 +76,22 @@ def _arguments(
         kind = dtypes.as_dtype(request.variable_types[index] or request.arg_types[index])
         shape = request.variable_shapes[index] if request.variable_types[index] else request.arg_shapes[index]
         ipu = program.variable_chips[index] if program.variable_chips[index] >= 0 else taking.get(argument.name, 0)
-        name = f"XLA_Args/{request.variable_names[index] or argument.name}"
+        owner = request.variable_names[index] or argument.name
         size = max(1, kind.size)
-        where = _tiles(shape, size, ipu, chip, io_tiles.compute_tiles(chip) if ipu in on_io else chip)
+        where = _allocated(blocks.get(ipu), owner, size, ipu * chip.tiles)
+        where = where or _tiles(shape, size, ipu, chip, io_tiles.compute_tiles(chip) if ipu in on_io else chip)
         inst = f"arg{index}.{index + 1}"
-        rows.append([inst, 0, list(shape), kind.name.upper(), 0, 0, math.prod(shape), where, name])
+        rows.append([inst, 0, list(shape), kind.name.upper(), 0, 0, math.prod(shape), where, f"XLA_Args/{owner}"])
     return rows
+
+
+def _allocated(block: Block | None, owner: str, size: int, first: int) -> list[list[int]]:
+    """Returns the parts of an argument that a user's op has allocated; empty for others. An IPU's tile 0 is `first`."""
+    for value in block.values if block is not None else ():
+        if value.tiles and value.owner == owner and value.kind in FROM_OUTSIDE:
+            bytes_of_tiles = (each for each, count in value.tiles for _ in range(count))
+            return [[first + tile, each // size] for tile, each in enumerate(bytes_of_tiles) if each]
+    return []
 
 
 def _consumers(program: LoweredProgram) -> Mapping[str, int]:
