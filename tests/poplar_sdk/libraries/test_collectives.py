@@ -30,7 +30,7 @@ REDUCTIONS = {
 
 
 def run(name, group):
-    words = [compile_program(SOURCE, "gcl", "popops", "poputil"), name, *map(str, group)]
+    words = [compile_program(SOURCE, "gcl", "popnn", "poplin", "popops", "poputil"), name, *map(str, group)]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
@@ -52,6 +52,32 @@ def of_members(group, function):
 def test_reductions(name, group):
     wanted = of_members(group, lambda data, _: REDUCTIONS[name](data))
     numpy.testing.assert_allclose(numbers(name, group), wanted, rtol=1e-6)
+
+
+def whitened(data):
+    """Means, inverse deviations and whitened activations {replicas, 2, 3} of the channels of a group."""
+    acts = data.reshape(-1, 2, 3)
+    means = acts.mean((0, 2))
+    inverse = 1 / numpy.sqrt(acts.var((0, 2), ddof=1) + 0.5)
+    return means, inverse, (acts - means[:, None]) * inverse[:, None]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_statistics_over_replicas(group):
+    wanted = of_members(group, lambda data, _: numpy.concatenate(whitened(data)[:2]))
+    numpy.testing.assert_allclose(numbers("norm statistics", group), wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_gradients_of_norms_over_replicas(group):
+    def slopes(data, place):
+        _, inverse, white = whitened(data)
+        gradients = data.reshape(-1, 2, 3) ** 2 * numpy.array([2, 3])[:, None]
+        means = [part.mean((0, 2))[:, None] for part in (gradients, gradients * white)]
+        return ((gradients - means[0] - white * means[1]) * inverse[:, None])[place].ravel()
+
+    wanted = of_members(group, slopes)
+    numpy.testing.assert_allclose(numbers("norm gradients", group), wanted, rtol=1e-3, atol=1e-2)
 
 
 def test_local_data_stay():

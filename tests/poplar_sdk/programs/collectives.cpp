@@ -6,6 +6,7 @@
 #include <poplar/Engine.hpp>
 #include <poplar/Graph.hpp>
 #include <poplar/detail/kernel.hpp>
+#include <popnn/BatchNorm.hpp>
 #include <popops/Cast.hpp>
 #include <popops/ElementWise.hpp>
 #include <poputil/TileMapping.hpp>
@@ -21,7 +22,27 @@ using gcl::CommGroup;
 
 constexpr unsigned REPLICAS = 4;
 
+// The mean and inverse deviation of {1, 2 channels, 3} over a group's replicas, or the gradient of the activations.
+Tensor normalised(const std::string& name, Graph& graph, Tensor data, const CommGroup& group, program::Sequence& prog) {
+  const unsigned size = group.replicaGroupSize == 0 ? REPLICAS : group.replicaGroupSize;
+  const auto sums = [=](Graph& whole, const std::vector<Tensor>& parts, program::Sequence& steps, unsigned replicas,
+                        const DebugContext& context, const OptionFlags& options) {
+    if (replicas != size) std::abort();
+    std::vector<Tensor> found;
+    for (const auto& part : parts)
+      found.push_back(gcl::allReduceCrossReplica(whole, part, gcl::CollectiveOperator::ADD, steps, group, context, options));
+    return found;
+  };
+  const auto acts = data.reshape({1, 2, 3});
+  const auto [mean, inverse] = popnn::bn::distributedBatchNormStatistics(graph, acts, 0.5f, prog, true, sums, size);
+  if (name == "norm statistics") return concat(mean, inverse);
+  const auto gradients = popops::mul(graph, acts, acts, prog), gamma = graph.addConstant<float>(FLOAT, {2}, {2, 3});
+  graph.setTileMapping(gamma, 0);
+  return popnn::bn::distributedBatchNormGradients(graph, acts, gradients, mean, inverse, gamma, prog, sums, size);
+}
+
 Tensor collective(const std::string& name, Graph& graph, Tensor data, const CommGroup& group, program::Sequence& prog) {
+  if (name.rfind("norm", 0) == 0) return normalised(name, graph, data, group, prog);
   if (name == "gather") return gcl::allGatherCrossReplica(graph, data, prog, group);
   if (name == "to all") return gcl::allToAllCrossReplica(graph, data.reshape({2, 3}), prog, group);
   if (name == "within") return gcl::allReduceWithinReplica(graph, data.reshape({2, 3}), gcl::CollectiveOperator::MEAN, prog);

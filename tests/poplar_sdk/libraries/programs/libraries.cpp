@@ -5,6 +5,7 @@
 #include "nn_cases.hpp"
 #include "option_cases.hpp"
 #include "popops_cases.hpp"
+#include "region_cases.hpp"
 #include "sparse_cases.hpp"
 
 #ifdef __SSE__
@@ -17,7 +18,7 @@ int main(int, char **arguments) {
 #endif
   std::ofstream index(arguments[1]), data(arguments[2], std::ios::binary);
   for (const auto &part : {elementwiseCases(), popopsCases(), nnCases(), layerCases(), optionCases(), sparseCases(),
-                           callersCases()}) {
+                           callersCases(), regionCases()}) {
     for (const auto &named : part) {
       try {
         Case c(named.name, index, data);

@@ -37,15 +37,90 @@ Tensor sumChannels(poplar::Graph &graph, const Tensor &tensor, popops::Operation
   return popops::reduce(graph, tensor, poplar::FLOAT, otherDims(tensor), {op}, prog, debugContext);
 }
 
+void checkPartials(const poplar::Type &type) {
+  if (!poputil::detail::isFloating(type))
+    fail("poplin::norm", "the partials have the type " + poputil::detail::typeName(type) + "; expected float or half",
+         "Pass poplar::FLOAT");
+}
+
+// The replicas that normalise together: one, or those over which a callback sums.
+class Replicas {
+ public:
+  Replicas() = default;
+  Replicas(const DistributedNormReduceCallback &sums, unsigned elements, const Tensor &acts) : sums_(sums) {
+    otherDims(acts);
+    const std::size_t batch = acts.dim(0);
+    if (!sums || batch == 0 || elements == 0 || elements % batch != 0)
+      fail("poplin::distributedNorm", std::to_string(elements) + " elements are normalised together and the batch has " +
+           std::to_string(batch) + (sums ? "" : ", without a callback"),
+           "Pass a callback and a multiple of the batch");
+    count_ = elements / static_cast<unsigned>(batch);
+  }
+  float countPerChannel(const Tensor &acts) const {
+    otherDims(acts);
+    return static_cast<float>(count_ * (acts.numElements() / std::max<std::size_t>(acts.dim(1), 1)));
+  }
+  std::vector<Tensor> sums(poplar::Graph &graph, const std::vector<Tensor> &parts, Sequence &prog,
+                           const poplar::DebugContext &debugContext) const {
+    if (!sums_) return parts;
+    const auto found = sums_(graph, parts, prog, count_, debugContext, {});
+    bool fits = found.size() == parts.size();
+    for (std::size_t i = 0; fits && i != parts.size(); ++i)
+      fits = found[i].valid() && found[i].shape() == parts[i].shape() && found[i].elementType() == parts[i].elementType();
+    if (!fits)
+      fail("poplin::distributedNorm", "the callback did not return " + std::to_string(parts.size()) +
+           " float tensors of the shapes that it was given", "Return the sum of each tensor");
+    return found;
+  }
+
+ private:
+  DistributedNormReduceCallback sums_;
+  unsigned count_ = 1;
+};
+
 Tensor productInFloat(poplar::Graph &graph, const Tensor &a, const Tensor &b, Sequence &prog,
                       const poplar::DebugContext &debugContext) {
   using namespace popops::expr;
   return popops::map(graph, Mul(inFloat(_1), inFloat(_2)), {a, b}, prog, debugContext);
 }
 
-std::size_t countPerChannel(const Tensor &acts) {
-  otherDims(acts);
-  return acts.numElements() / std::max<std::size_t>(acts.dim(1), 1);
+std::pair<Tensor, Tensor> statistics(poplar::Graph &graph, const Tensor &acts, float eps, Sequence &prog,
+                                     bool unbiasedVarEstimate, const Replicas &replicas, const poplar::Type &partials,
+                                     const poplar::DebugContext &name) {
+  using namespace popops::expr;
+  checkPartials(partials);
+  const auto count = replicas.countPerChannel(acts);
+  const auto divisor = unbiasedVarEstimate && count > 1 ? count - 1 : count;
+  const auto sums = [&](const Tensor &tensor, popops::Operation op) {
+    return replicas.sums(graph, {sumChannels(graph, tensor, op, prog, name)}, prog, name).front();
+  };
+  const auto mean = popops::map(graph, Divide(_1, Const(count)), {sums(acts, popops::Operation::ADD)}, prog, name);
+  const auto deviations = popops::map(graph, Sub(inFloat(_1), _2), {acts, perChannel(mean, acts)}, prog, name);
+  const auto inverse = popops::map(graph, VarianceToInvStdDev(Divide(_1, Const(divisor)), Const(eps)),
+                                   {sums(deviations, popops::Operation::SQUARE_ADD)}, prog, name);
+  const auto type = acts.elementType();
+  return {popops::map(graph, popops::expr::Cast(_1, type), {mean}, prog, name),
+          popops::map(graph, popops::expr::Cast(_1, type), {inverse}, prog, name)};
+}
+
+Tensor statisticsGradients(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor &gradsIn,
+                           const Tensor &invStdDev, Sequence &prog, const Replicas &replicas,
+                           const poplar::Type &partials, const poplar::DebugContext &name) {
+  using namespace popops::expr;
+  checkPartials(partials);
+  const Const count(replicas.countPerChannel(actsWhitened));
+  const auto product = productInFloat(graph, actsWhitened, gradsIn, prog, name);
+  const auto sums = replicas.sums(graph, {sumChannels(graph, gradsIn, popops::Operation::ADD, prog, name),
+                                          sumChannels(graph, product, popops::Operation::ADD, prog, name)},
+                                  prog, name);
+  // (g - mean(g) - w * mean(g * w)) / deviation, for the whitened activations w.
+  const auto through_mean = Divide(_3, count);
+  const auto through_variance = Mul(inFloat(_2), Divide(_4, count));
+  const auto result = Mul(Sub(Sub(inFloat(_1), through_mean), through_variance), inFloat(PlaceHolder(5)));
+  return mapInFloat(graph, result,
+                    {gradsIn, actsWhitened, perChannel(sums[0], gradsIn), perChannel(sums[1], gradsIn),
+                     perChannel(invStdDev, gradsIn)},
+                    prog, name);
 }
 
 }  // namespace
@@ -74,20 +149,17 @@ std::pair<Tensor, Tensor> createNormParams(poplar::Graph &graph, const Tensor &a
 }
 
 std::pair<Tensor, Tensor> normStatistics(poplar::Graph &graph, const Tensor &acts, float eps, Sequence &prog,
-                                         bool unbiasedVarEstimate, bool, const poplar::Type &,
+                                         bool unbiasedVarEstimate, bool, const poplar::Type &partialsType,
                                          const poplar::DebugContext &debugContext) {
-  using namespace popops::expr;
-  const poplar::DebugContext name{debugContext, "normStatistics"};
-  const auto count = static_cast<float>(countPerChannel(acts));
-  const auto divisor = unbiasedVarEstimate && count > 1 ? count - 1 : count;
-  const auto mean = sumChannels(graph, acts, popops::Operation::ADD, prog, name);
-  popops::mapInPlace(graph, Divide(_1, Const(count)), {mean}, prog, name);
-  const auto deviations = popops::map(graph, Sub(inFloat(_1), _2), {acts, perChannel(mean, acts)}, prog, name);
-  const auto inverse = sumChannels(graph, deviations, popops::Operation::SQUARE_ADD, prog, name);
-  popops::mapInPlace(graph, VarianceToInvStdDev(Divide(_1, Const(divisor)), Const(eps)), {inverse}, prog, name);
-  const auto type = acts.elementType();
-  return {popops::map(graph, popops::expr::Cast(_1, type), {mean}, prog, name),
-          popops::map(graph, popops::expr::Cast(_1, type), {inverse}, prog, name)};
+  return statistics(graph, acts, eps, prog, unbiasedVarEstimate, {}, partialsType, {debugContext, "normStatistics"});
+}
+
+std::pair<Tensor, Tensor> distributedNormStatistics(poplar::Graph &graph, const Tensor &acts, float eps, Sequence &prog,
+                                                    bool unbiasedVarEstimate, DistributedNormReduceCallback callback,
+                                                    unsigned normSize, bool, const poplar::Type &partialsType,
+                                                    const poplar::DebugContext &debugContext) {
+  return statistics(graph, acts, eps, prog, unbiasedVarEstimate, {callback, normSize, acts}, partialsType,
+                    {debugContext, "distributedNormStatistics"});
 }
 
 Tensor normWhiten(poplar::Graph &graph, const Tensor &acts, const Tensor &mean, const Tensor &iStdDev, Sequence &prog,
@@ -106,8 +178,9 @@ Tensor normalise(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor 
 }
 
 std::pair<Tensor, Tensor> normParamGradients(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor &gradsIn,
-                                             Sequence &prog, const poplar::Type &,
+                                             Sequence &prog, const poplar::Type &partialsType,
                                              const poplar::DebugContext &debugContext) {
+  checkPartials(partialsType);
   const poplar::DebugContext name{debugContext, "normParamGradients"};
   const auto product = productInFloat(graph, actsWhitened, gradsIn, prog, name);
   const auto type = actsWhitened.elementType();
@@ -124,22 +197,18 @@ Tensor normGradients(poplar::Graph &graph, const Tensor &gradsIn, const Tensor &
 }
 
 Tensor normStatisticsGradients(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor &gradsIn,
-                               const Tensor &invStdDev, Sequence &prog, const poplar::Type &,
+                               const Tensor &invStdDev, Sequence &prog, const poplar::Type &partialsType,
                                const poplar::DebugContext &debugContext) {
-  using namespace popops::expr;
-  const poplar::DebugContext name{debugContext, "normStatisticsGradients"};
-  const Const count(static_cast<float>(countPerChannel(actsWhitened)));
-  const auto product = productInFloat(graph, actsWhitened, gradsIn, prog, name);
-  const auto along = sumChannels(graph, product, popops::Operation::ADD, prog, name);
-  const auto sum = sumChannels(graph, gradsIn, popops::Operation::ADD, prog, name);
-  // (g - mean(g) - w * mean(g * w)) / deviation, for the whitened activations w.
-  const auto through_mean = Divide(_3, count);
-  const auto through_variance = Mul(inFloat(_2), Divide(_4, count));
-  const auto result = Mul(Sub(Sub(inFloat(_1), through_mean), through_variance), inFloat(PlaceHolder(5)));
-  return mapInFloat(graph, result,
-                    {gradsIn, actsWhitened, perChannel(sum, gradsIn), perChannel(along, gradsIn),
-                     perChannel(invStdDev, gradsIn)},
-                    prog, name);
+  return statisticsGradients(graph, actsWhitened, gradsIn, invStdDev, prog, {}, partialsType,
+                             {debugContext, "normStatisticsGradients"});
+}
+
+Tensor distributedNormStatisticsGradients(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor &gradsIn,
+                                          const Tensor &invStdDev, Sequence &prog,
+                                          DistributedNormReduceCallback callback, unsigned normSize,
+                                          const poplar::Type &partialsType, const poplar::DebugContext &debugContext) {
+  return statisticsGradients(graph, actsWhitened, gradsIn, invStdDev, prog, {callback, normSize, actsWhitened},
+                             partialsType, {debugContext, "distributedNormStatisticsGradients"});
 }
 
 }  // namespace poplin

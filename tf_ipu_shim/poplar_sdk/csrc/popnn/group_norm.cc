@@ -164,6 +164,36 @@ Tensor batchNormalise(poplar::Graph &graph, const Tensor &acts, const Tensor &co
 
 NORM_FUNCTIONS(batchNorm)
 
+std::pair<Tensor, Tensor> distributedBatchNormStatistics(
+    poplar::Graph &graph, const Tensor acts, float eps, Sequence &prog, bool unbiasedVarEstimate,
+    poplin::DistributedNormReduceCallback callback, unsigned normBatchSize, bool stableAlgo,
+    const poplar::Type &partialsType, const poplar::DebugContext &debugContext, const OptionFlags &options) {
+  checkOptions("popnn::distributedBatchNormStatistics", options, batch_norm_options);
+  return poplin::distributedNormStatistics(graph, acts, eps, prog, unbiasedVarEstimate, callback, normBatchSize,
+                                           stableAlgo, partialsType, debugContext);
+}
+
+Tensor distributedBatchNormGradients(poplar::Graph &graph, const Tensor &acts, const Tensor &gradsIn,
+                                     const Tensor &mean, const Tensor &invStdDev, const Tensor &gamma, Sequence &prog,
+                                     poplin::DistributedNormReduceCallback callback, unsigned normBatchSize,
+                                     const poplar::Type &partialsType, const poplar::DebugContext &debugContext,
+                                     const OptionFlags &options) {
+  const auto whitened = batchNormWhiten(graph, acts, mean, invStdDev, prog, debugContext, options);
+  return distributedBatchNormGradients(graph, whitened, gradsIn, invStdDev, gamma, prog, callback, normBatchSize,
+                                       partialsType, debugContext, options);
+}
+
+Tensor distributedBatchNormGradients(poplar::Graph &graph, const Tensor &actsWhitened, const Tensor &gradsIn,
+                                     const Tensor &invStdDev, const Tensor &gamma, Sequence &prog,
+                                     poplin::DistributedNormReduceCallback callback, unsigned normBatchSize,
+                                     const poplar::Type &partialsType, const poplar::DebugContext &debugContext,
+                                     const OptionFlags &options) {
+  checkOptions("popnn::distributedBatchNormGradients", options, batch_norm_options);
+  const auto scaled = poplin::normGradients(graph, gradsIn, gamma, prog, debugContext);
+  return poplin::distributedNormStatisticsGradients(graph, actsWhitened, scaled, invStdDev, prog, callback,
+                                                    normBatchSize, partialsType, debugContext);
+}
+
 }  // namespace bn
 
 #undef NORM_FUNCTIONS

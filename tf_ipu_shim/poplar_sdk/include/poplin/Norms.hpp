@@ -3,8 +3,11 @@
 #define poplin_Norms_hpp
 
 #include <poplar/Graph.hpp>
+#include <poplar/OptionFlags.hpp>
 #include <poplar/Program.hpp>
+#include <functional>
 #include <utility>
+#include <vector>
 
 namespace poplin {
 
@@ -26,6 +29,18 @@ std::pair<poplar::Tensor, poplar::Tensor> normStatistics(poplar::Graph &graph, c
                                                          bool stableAlgo = false,
                                                          const poplar::Type &partialsType = poplar::FLOAT,
                                                          const poplar::DebugContext &debugContext = {});
+
+// Returns the sums of tensors over the `groupSize` replicas that normalise together.
+using DistributedNormReduceCallback = std::function<std::vector<poplar::Tensor>(
+    poplar::Graph &replicatedGraph, const std::vector<poplar::Tensor> &inputsToReduce, poplar::program::Sequence &prog,
+    unsigned groupSize, const poplar::DebugContext &debugContext, const poplar::OptionFlags &options)>;
+
+// The statistics of `normSize` elements of the batch, of which each replica has as many.
+std::pair<poplar::Tensor, poplar::Tensor> distributedNormStatistics(
+    poplar::Graph &replicatedGraph, const poplar::Tensor &acts, float eps, poplar::program::Sequence &prog,
+    bool unbiasedVarEstimate, DistributedNormReduceCallback allReduceCallback, unsigned normSize,
+    bool stableAlgo = false, const poplar::Type &partialsType = poplar::FLOAT,
+    const poplar::DebugContext &debugContext = {});
 
 // (acts - mean) * iStdDev
 poplar::Tensor normWhiten(poplar::Graph &graph, const poplar::Tensor &acts, const poplar::Tensor &mean,
@@ -54,6 +69,10 @@ poplar::Tensor normStatisticsGradients(poplar::Graph &graph, const poplar::Tenso
                                        poplar::program::Sequence &prog,
                                        const poplar::Type &partialsType = poplar::FLOAT,
                                        const poplar::DebugContext &debugContext = {});
+poplar::Tensor distributedNormStatisticsGradients(
+    poplar::Graph &replicatedGraph, const poplar::Tensor &actsWhitened, const poplar::Tensor &gradsIn,
+    const poplar::Tensor &invStdDev, poplar::program::Sequence &prog, DistributedNormReduceCallback reduceCallback,
+    unsigned normSize, const poplar::Type &partialsType = poplar::FLOAT, const poplar::DebugContext &debugContext = {});
 
 }  // namespace poplin
 

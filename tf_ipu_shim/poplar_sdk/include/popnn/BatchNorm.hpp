@@ -7,6 +7,7 @@
 #include <poplar/Graph.hpp>
 #include <poplar/OptionFlags.hpp>
 #include <poplar/Program.hpp>
+#include <poplin/Norms.hpp>
 #include <utility>
 
 namespace popnn {
@@ -15,6 +16,15 @@ namespace bn {
 std::pair<poplar::Tensor, poplar::Tensor> batchNormStatistics(
     poplar::Graph &graph, const poplar::Tensor acts, float eps,
     poplar::program::Sequence &prog, bool unbiasedVarEstimate,
+    bool stableAlgo = false, const poplar::Type &partialsType = poplar::FLOAT,
+    const poplar::DebugContext &debugContext = {},
+    const poplar::OptionFlags &options = {});
+
+// The same over `normBatchSize` elements of the batch, of which each replica has as many; the callback sums.
+std::pair<poplar::Tensor, poplar::Tensor> distributedBatchNormStatistics(
+    poplar::Graph &replicatedGraph, const poplar::Tensor acts, float eps,
+    poplar::program::Sequence &prog, bool unbiasedVarEstimate,
+    poplin::DistributedNormReduceCallback reduceCallback, unsigned normBatchSize,
     bool stableAlgo = false, const poplar::Type &partialsType = poplar::FLOAT,
     const poplar::DebugContext &debugContext = {},
     const poplar::OptionFlags &options = {});
@@ -60,6 +70,22 @@ poplar::Tensor batchNormGradients(
     poplar::Graph &graph, const poplar::Tensor &actsWhitened, const poplar::Tensor &gradsIn,
     const poplar::Tensor &invStdDev, const poplar::Tensor &gamma, poplar::program::Sequence &prog,
     const poplar::Type &partialsType = poplar::FLOAT, const poplar::DebugContext &debugContext = {},
+    const poplar::OptionFlags &options = {});
+
+poplar::Tensor distributedBatchNormGradients(
+    poplar::Graph &replicatedGraph, const poplar::Tensor &acts, const poplar::Tensor &gradsIn,
+    const poplar::Tensor &mean, const poplar::Tensor &invStdDev, const poplar::Tensor &gamma,
+    poplar::program::Sequence &prog, poplin::DistributedNormReduceCallback reduceCallback,
+    unsigned normBatchSize, const poplar::Type &partialsType = poplar::FLOAT,
+    const poplar::DebugContext &debugContext = {},
+    const poplar::OptionFlags &options = {});
+
+poplar::Tensor distributedBatchNormGradients(
+    poplar::Graph &replicatedGraph, const poplar::Tensor &actsWhitened, const poplar::Tensor &gradsIn,
+    const poplar::Tensor &invStdDev, const poplar::Tensor &gamma, poplar::program::Sequence &prog,
+    poplin::DistributedNormReduceCallback reduceCallback,
+    unsigned normBatchSize, const poplar::Type &partialsType = poplar::FLOAT,
+    const poplar::DebugContext &debugContext = {},
     const poplar::OptionFlags &options = {});
 
 void batchNormParamUpdate(
