@@ -35,6 +35,10 @@ def test_constants_from_arrays_and_half_classes(facts):
     assert [int(number) for number in facts["numbers"].strip("[]").split()] == [7, -8]
 
 
+def test_a_matrix_of_one_element_for_a_field(facts):
+    assert float(facts["twice"].strip("[]")) == 7
+
+
 def test_empty_options_are_no_number_of_ipus(facts):
     assert facts["cpus"] == "1 1 2"
 

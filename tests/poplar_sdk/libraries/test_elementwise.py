@@ -222,6 +222,8 @@ def test_scaled_add(cases):
     check(case.outputs["x3"], numpy.float32(0.5) * three + 2 * b)
     check(case.outputs["x4"], (four.astype(float) + 3 * h.astype(float)).astype(numpy.float16))
     check(case.outputs["x5"], five - s * five + s * b)
+    rounded = b.astype(numpy.float16).astype(float)  # B becomes A's type before it is added
+    check(case.outputs["x6"], (four.astype(float) + 3 * rounded).astype(numpy.float16))
 
 
 def test_errors_name_what_is_wrong(cases):

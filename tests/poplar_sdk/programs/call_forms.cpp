@@ -10,6 +10,7 @@
 #include <chrono>
 #include <iostream>
 #include <numeric>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -91,12 +92,31 @@ void constants() {
   engine.run();
 }
 
+// A field of one element takes any tensor of one element.
+void oneElement() {
+  Program8 p;
+  std::stringstream source(
+      "#include <poplar/Vertex.hpp>\nclass Twice : public poplar::Vertex { public: poplar::Input<float> in; "
+      "poplar::Output<float> out; bool compute() { *out = 2 * *in; return true; } };");
+  p.graph.addCodelets(source);
+  const Tensor in = p.graph.addConstant(FLOAT, {1, 1}, 3.5f), out = p.variable(FLOAT, 1);
+  const ComputeSet set = p.graph.addComputeSet("twice");
+  const VertexRef vertex = p.graph.addVertex(set, "Twice", {{"in", in}, {"out", out.reshape({1, 1, 1})}});
+  p.graph.setTileMapping(in, 0);
+  p.graph.setTileMapping(vertex, 0);
+  Engine engine(p.graph, Sequence(Execute(set), PrintTensor("twice", out)));
+  engine.load(deviceOf(p.graph));
+  engine.setPrintTensorStream(std::cout);
+  engine.run();
+}
+
 }  // namespace
 
 int main() {
   repeatedCopies();
   callbacks();
   constants();
+  oneElement();
   std::cout << "cpus: " << Device::createCPUDevice({}).getTarget().getNumIPUs() << ' '
             << Device::createCPUDevice().getTarget().getNumIPUs() << ' '
             << Device::createCPUDevice(2).getTarget().getNumIPUs() << '\n';

@@ -165,16 +165,19 @@ inline std::vector<NamedCase> elementwiseCases() {
                        return result;
                      };
                      const auto x1 = copy(one), x2 = copy(two), x3 = copy(three), x4 = copy(four), x5 = copy(five);
+                     const auto x6 = copy(four);
                      popops::scaledAddTo(c.graph, x1, b, 0.25f, c.prog);
                      popops::scaledSubtractFrom(c.graph, x2, b, s, c.prog);
                      popops::scaledAddTo(c.graph, x3, 0.5f, b, 2.0f, c.prog);
                      popops::scaledAddTo(c.graph, x4, h, 3.0f, c.prog);
                      popops::scaledAddTo(c.graph, x5, s, b, s, c.prog, popops::ScaledAddSpecialisation::X_MINUS_AX_PLUS_BY);
+                     popops::scaledAddTo(c.graph, x6, b, 3.0f, c.prog);
                      c.output("x1", x1);
                      c.output("x2", x2);
                      c.output("x3", x3);
                      c.output("x4", x4);
                      c.output("x5", x5);
+                     c.output("x6", x6);
                    }});
   cases.push_back({"element-wise errors", [](Case &c) {
                      const auto a = c.input("a", FLOAT, {3}), h = c.input("h", HALF, {3}), b = c.input("b", FLOAT, {4});

@@ -268,7 +268,9 @@ void weightsTransposeChansFlipXY(poplar::Graph &, const Tensor &weightsIn, const
                                  Sequence &prog, const poplar::DebugContext &debugContext,
                                  const OptionFlags &options) {
   checkOptions("poplin::weightsTransposeChansFlipXY", options, convolution_options);
-  prog.add(poplar::program::Copy(transposeAndFlip(weightsIn), weightsOut, false, debugContext));
+  const auto flipped = transposeAndFlip(weightsIn);
+  checkShape("the output weights", weightsOut, flipped.shape());
+  prog.add(poplar::program::Copy(flipped, weightsOut, false, debugContext));
 }
 
 Tensor calculateWeightDeltas(poplar::Graph &graph, const Tensor &zDeltas, const Tensor &activations,

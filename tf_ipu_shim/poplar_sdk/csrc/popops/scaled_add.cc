@@ -16,7 +16,8 @@ void checkShapes(const Tensor &A, const Tensor &B) {
          poputil::detail::describeShape(B.shape()) + "; expected the same", "Broadcast or reshape B");
 }
 
-// Adds A = factorOfA * A + sign * scaleB * B; without scaleA the factor is 1. Half is computed in float.
+// Adds A = factorOfA * A + sign * scaleB * B; without scaleA the factor is 1. B becomes A's type first. Half is
+// computed in float.
 void addScaled(poplar::Graph &graph, const Tensor &A, const Tensor *scaleA, const Tensor &B, const Tensor &scaleB,
                bool subtract, bool minus, Sequence &prog, const poplar::DebugContext &debugContext) {
   using namespace expr;
@@ -24,7 +25,8 @@ void addScaled(poplar::Graph &graph, const Tensor &A, const Tensor *scaleA, cons
   const auto type = A.elementType() == poplar::HALF ? poplar::FLOAT : A.elementType();
   const auto in = [&](const Expr &operand) { return Any(expr::Cast(operand, type)); };
   std::vector<Tensor> tensors{A, B, scaleB.reshape({})};
-  const auto scaled = Mul(in(_3), in(_2));
+  const Any added = B.elementType() == A.elementType() ? Any(_2) : Any(expr::Cast(_2, A.elementType()));
+  const auto scaled = Mul(in(_3), in(added));
   Any first = in(_1);
   if (scaleA != nullptr) {
     tensors.push_back(scaleA->reshape({}));

@@ -220,9 +220,12 @@ class Compiler {
     check(tensor, node);
     return viewOf(tensor).spans();
   }
-  void check(const Tensor& tensor, const Node& node) {
+  void checkGraph(const Tensor& tensor, const Node& node) {
     if (tensor.impl().graph.lock().get() != &graph_ && tensor.numElements() > 0)
       throw control_program_error("Program '" + node.name + "' uses a tensor of another graph. Use tensors of the engine's graph.");
+  }
+  void check(const Tensor& tensor, const Node& node) {
+    checkGraph(tensor, node);
     checkMapped(graph_, viewOf(tensor), node.name.empty() ? "a program" : "program '" + node.name + "'");
   }
   // A single value that is read in place.
@@ -436,7 +439,10 @@ class Compiler {
     result.slot = result_.scratch_slots++;
   }
   StepPointer lower(const Node&, const NamedStep& step) { return compile(step.body); }
-  StepPointer lower(const Node&, const NoStep&) { return make<NothingStep>(); }
+  StepPointer lower(const Node& node, const NoStep& step) {
+    if (step.tensor) checkGraph(*step.tensor, node);
+    return make<NothingStep>();
+  }
 
   Compiled& result_;
   GraphState& graph_;

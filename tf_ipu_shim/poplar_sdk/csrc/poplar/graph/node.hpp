@@ -90,7 +90,9 @@ struct NamedStep {
   Program body;
 };
 // Steps with a meaning on an IPU only: a sync, and a mark that a tensor's values are not needed.
-struct NoStep {};
+struct NoStep {
+  std::optional<Tensor> tensor;  // of the engine's graph
+};
 
 struct Node {
   std::string name;

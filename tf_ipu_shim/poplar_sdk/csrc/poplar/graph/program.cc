@@ -156,12 +156,12 @@ CrossReplicaCopy::CrossReplicaCopy(Tensor source, Tensor destination, std::map<u
   checkDestination("CrossReplicaCopy", destination);
 }
 
-WriteUndef::WriteUndef(Tensor tensor, const DebugContext& context) : Program(make(context, NoStep{})) {
+WriteUndef::WriteUndef(Tensor tensor, const DebugContext& context) : Program(make(context, NoStep{tensor})) {
   checkDestination("WriteUndef", tensor);
 }
 
 AssumeEqualAcrossReplicas::AssumeEqualAcrossReplicas(Tensor tensor, const DebugContext& context)
-    : Program(make(context, NoStep{})) {
+    : Program(make(context, NoStep{tensor})) {
   tensor.impl();  // throws an error if the tensor is empty
 }
 

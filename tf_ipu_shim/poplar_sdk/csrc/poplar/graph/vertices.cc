@@ -84,7 +84,7 @@ std::vector<Edge> edgesOf(const Place& place, const Tensor& tensor) {
                      tensor.elementType().toString().str() + ". Connect a tensor of the field's type.");
   std::vector<Edge> edges;
   if (place.field.depth < 2) {
-    if (tensor.rank() > 1)
+    if (tensor.rank() > 1 && (place.field.depth > 0 || tensor.numElements() != 1))
       throw graph_connection_error(place.text() + " is a " + (place.field.depth == 0 ? "single element" : "vector") +
                                    "; the tensor has shape " + tensor.shapeToString() +
                                    ". Connect a tensor of rank 1: call flatten() on it.");

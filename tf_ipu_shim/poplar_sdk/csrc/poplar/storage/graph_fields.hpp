@@ -133,6 +133,7 @@ POPLAR_FIELDS(StampStep, part.cycles)
 POPLAR_FIELDS(KernelCost, part.cycles, part.vertex, part.elementwise)
 POPLAR_FIELDS(KernelStep, part.inputs, part.outputs, part.kernel, part.cost)
 POPLAR_FIELDS(NamedStep, part.body)
+POPLAR_FIELDS(NoStep, part.tensor)
 POPLAR_FIELDS(TargetFigures, part.type, part.arch, part.system, part.ipus, part.tiles_per_ipu, part.bytes_per_tile,
               part.workers, part.clock_frequency, part.exchange_bytes_per_cycle, part.units_half,
               part.units_half_float, part.units_float, part.options)
