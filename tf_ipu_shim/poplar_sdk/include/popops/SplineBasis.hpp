@@ -8,8 +8,8 @@
 
 namespace popops {
 
-// Computes products of splines at pseudo {edges, dimensions}: for each edge the (degree + 1)^dimensions ones that are
-// not zero, and the places of their weights. The first dimension varies fastest. A coordinate from 0 to 1 covers
+// Multiplies splines at pseudo {edges, dimensions}. Each edge gets the (degree + 1)^dimensions products that are not
+// zero, and the places of their weights. The first dimension varies fastest. A coordinate from 0 to 1 covers
 // kernelSize - degree intervals of an open spline, kernelSize of a closed one.
 void splineBasis(poplar::Graph &graph, const poplar::Tensor &pseudo, const poplar::Tensor &kernelSize,
                  const poplar::Tensor &isOpenSpline, const poplar::Tensor &basis, const poplar::Tensor &weightIndex,
