@@ -324,6 +324,31 @@ def test_what_models_refuse(ipus):
             sequential(gradient_accumulation_count=2.5)
 
 
+@pytest.mark.parametrize(
+    "release, stages, refused", [("1.4", (1, 0), True), ("1.4", (0, 1), False), ("2.1", (1, 0), False)]
+)
+def test_stages_go_up_in_the_order_of_calls(ipus, monkeypatch, release, stages, refused):
+    """Two branches, of which Keras runs the first one first."""
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", release)
+    ipus(2)
+    branches = []
+    with strategy().scope():
+        inputs = keras.Input((2,))
+        for stage in stages:
+            with ipu.keras.PipelineStage(stage):
+                branches.append(keras.layers.Dense(1, kernel_initializer="ones", name=f"in_{stage}")(inputs))
+        with ipu.keras.PipelineStage(1):
+            total = keras.layers.Add()(branches)
+        if refused:
+            with pytest.raises(ValueError, match="Post order execution node #2 has stage 0.* stage 1.*layer in_0"):
+                ipu.keras.PipelineModel(inputs, total, gradient_accumulation_count=4)
+        else:
+            model = ipu.keras.PipelineModel(inputs, total, gradient_accumulation_count=4)
+            rows = np.arange(8, dtype=np.float32).reshape(4, 2)
+            got = np.concatenate(tf.nest.flatten(model.predict(rows, batch_size=1)))
+            np.testing.assert_array_equal(got, 2 * rows.sum(1, keepdims=True))
+
+
 def test_what_calls_refuse(ipus):
     ipus(1)
     with strategy().scope():

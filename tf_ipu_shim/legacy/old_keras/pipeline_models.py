@@ -20,6 +20,7 @@ from tf_ipu_shim.legacy.old_keras.old_arguments import refuse_deleted, remember
 from tf_ipu_shim.legacy.old_keras.old_pipelined import OLDER_COUNTS, OPTIONS, Pipelined
 
 _PIPELINED_MODEL_REFUSED = (1, 3), (1, 5)
+_ANY_ORDER_OF_STAGES_SINCE = (2, 0)
 
 
 class PipelineModelMethods(Pipelined, FunctionalExtension):
@@ -48,7 +49,8 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
 
     Raises:
         TypeError: the count is missing.
-        ValueError: a layer has no stage, a stage is empty, or a layer's input comes from a later stage.
+        ValueError: a layer has no stage, a stage is empty, or a layer's input comes from a later stage. Up to SDK 1.4
+            also: stages go down in the order in which Keras runs the layers.
         RuntimeError: SDK 2.2 to 2.5 is emulated.
 
     Source: `tensorflow.python.ipu.keras.pipeline.PipelineModel`.
@@ -111,7 +113,24 @@ class PipelineModelMethods(Pipelined, FunctionalExtension):
                 "All layers of a pipelined model must have an associated pipeline stage. However, "
                 f"{name} has not been assigned to one. Make or call it in a PipelineStage."
             )
+        if sdk.current() < _ANY_ORDER_OF_STAGES_SINCE:
+            self._check_running_order()
         super()._check_recorded_stages()
+
+    def _check_running_order(self) -> None:
+        """Checks that each call is in the stage of the call before it, in the order of Keras, or in a later one."""
+        network = self._network()
+        last = 0
+        for number, step in enumerate(self._layer_steps(network, None), len(network.inputs)):
+            stage = last if step.stage is None else step.stage
+            if stage < last:
+                raise ValueError(
+                    f"Post order execution node #{number} has stage {stage}, but the node before it has stage {last}: "
+                    f"it is a call of layer {step.name}. Expected stages that never go down in the order in which "
+                    "Keras runs the layers. Call the layer in that stage or a later one, or emulate SDK 2.1, where any "
+                    "order will do."
+                )
+            last = stage
 
     def _input_count(self) -> int:
         return len(nest.flatten(self.inputs))  # type: ignore[attr-defined]
