@@ -128,6 +128,17 @@ def test_serial_dense_is_dense(dimension: str) -> None:
     check_config(layer)
 
 
+def test_serial_dense_splits_mini_batches_of_any_size() -> None:
+    """The size of the mini-batch is known only when the model runs."""
+    inputs = keras.Input((4,))
+    layer = layers.SerialDense(3, 2, "input_columns")
+    model = keras.Model(inputs, layer(inputs))
+    x = numbers(6, 4)
+    np.testing.assert_allclose(model(x), x @ layer.kernel.numpy(), 1e-4, 1e-4)
+    with pytest.raises(ValueError, match=r"'serialization_factor' \(2\) to divide the columns of 'a' \(5\)"):
+        model(x[:5])
+
+
 def test_serial_dense_refuses() -> None:
     x = numbers(2, 4)
     with pytest.raises(ValueError, match="serialization_factor has to be at least 1"):

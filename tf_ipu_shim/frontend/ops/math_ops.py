@@ -122,8 +122,8 @@ def serialized_matmul(
     )
 
 
-def _check_divisible(label: str, size: int, factor: int) -> None:
-    if size % factor:
+def _check_divisible(label: str, size: int | None, factor: int) -> None:
+    if size is not None and size % factor:  # a Keras input's mini-batch has a size only when the model runs
         raise ValueError(
             f"Expected 'serialization_factor' ({factor}) to divide the {label} ({size}). Choose a divisor."
         )
