@@ -197,6 +197,7 @@ NOT_READ = {
         "partition_strategy",
     ): "the table notes it",
     ("frontend.ops", "HostEmbeddingOptimizerSpec._update", "slots"): _SLOTS,
+    ("frontend.ops", "HostEmbeddingOptimizerSpec._update", "replicas"): _SLOTS,
     ("frontend.ops", "HostEmbedding.register", "session"): "a session that is missing is an error",
     ("frontend.serving", "pass_tensors", "source"): "for the text of an error",
     **{

@@ -157,8 +157,45 @@ def test_pipelined_lookup():
     np.testing.assert_allclose(after, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("every", [1, 2])
-def test_training_in_a_compiled_function(every):
+@pytest.mark.parametrize(("replicas", "every"), [(2, 1), (4, 1), (2, 2)])
+def test_replicas_share_a_table(replicas, every):
+    """All look up rows before one updates them; each replica has its own samples, some in the same rows."""
+    configure(replicas)
+    ids = np.array([[number % 6, number % 4] for number in range(16)], np.int32)
+    spec = embedding_ops.HostEmbeddingOptimizerSpec(0.05)
+    if every > 1:
+        spec = embedding_ops.HostEmbeddingSGDGAOptimizerSpec(0.05, every)
+    with tf.Graph().as_default(), v1.Session() as session:
+        table = make_table(spec)
+        infeed = ipu.ipu_infeed_queue.IPUInfeedQueue(tf.data.Dataset.from_tensor_slices(ids))
+        outfeed = ipu.ipu_outfeed_queue.IPUOutfeedQueue()
+
+        def step(index):
+            rows = table.lookup(index)
+            loss = 0.5 * tf.reduce_sum(rows * rows)
+            return v1.train.GradientDescentOptimizer(0.0).minimize(loss), outfeed.enqueue(rows)
+
+        with scopes.ipu_scope(IPU):
+            compiled = ipu_compiler.compile(lambda: loops.repeat(16 // replicas, step, [], infeed), [])
+        found = outfeed.dequeue()
+        session.run([v1.global_variables_initializer(), infeed.initializer])
+        with table.register(session):
+            session.run(compiled)
+        rows, after = session.run([found, table.get_embedding_tensor()])
+    expected, held, looked_up = TABLE.copy(), np.zeros_like(TABLE), []
+    for number, together in enumerate(ids.reshape(-1, replicas, 2), 1):
+        looked_up.append(expected[together])
+        np.add.at(held, together, expected[together])
+        if number % every == 0:
+            expected, held = expected - 0.05 * held, np.zeros_like(held)
+    np.testing.assert_allclose(np.reshape(rows, [-1, replicas, 2, 2]), looked_up, rtol=1e-5)
+    np.testing.assert_allclose(after, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("every", "replicas"), [(1, 1), (2, 1), (2, 2)])
+def test_training_in_a_compiled_function(every, replicas):
+    """Each replica has the same samples, and so adds the same gradients."""
+    configure(replicas)
     specs = {1: embedding_ops.HostEmbeddingOptimizerSpec, 2: embedding_ops.HostEmbeddingSGDGAOptimizerSpec}
     table = make_table(specs[every](0.05, *([2] if every == 2 else [])))
     with tf.device(IPU):
@@ -180,7 +217,7 @@ def test_training_in_a_compiled_function(every):
 
     with table.register():
         found = [compiled(tf.constant(IDS))[0].numpy() for _ in range(3)]
-    losses, expected, expected_w = in_numpy(3, 0.05, every=every)
+    losses, expected, expected_w = in_numpy(3, 0.05 * replicas, every=every)
     np.testing.assert_allclose(found, losses, rtol=1e-5)
     np.testing.assert_allclose(table.get_embedding_tensor(), expected, rtol=1e-5)
     np.testing.assert_allclose(w, expected_w, rtol=1e-5)

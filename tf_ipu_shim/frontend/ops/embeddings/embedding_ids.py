@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
-from tf_ipu_shim.frontend.ops.embeddings import host_embedding
+from tf_ipu_shim.frontend.ops.embeddings import host_embedding, replica_turns
 from tf_ipu_shim.frontend.ops.embeddings.deferred_tables import DeferredTable
 from tf_ipu_shim.frontend.ops.embeddings.host_embedding import HostEmbeddingOptimizerSpec, tables
 from tf_ipu_shim.frontend.tracing import host_ops
@@ -50,7 +50,8 @@ def deregister_table(embedding_id: str, table: Any = None) -> Any:
 
 def lookup_rows(embedding_id: str, shape: Any, dtype: Any, indices: Any) -> tf.Tensor:
     """Rows of a table, read on the host; they have no gradient."""
-    return host_embedding.gather_rows(_find_table(embedding_id, shape, dtype), tf.convert_to_tensor(indices))
+    rows = replica_turns.wait_for_all(tf.convert_to_tensor(indices))
+    return host_embedding.gather_rows(_find_table(embedding_id, shape, dtype), rows)
 
 
 def lookup_trainable(
@@ -68,11 +69,15 @@ def lookup_trainable(
 def update_add(embedding_id: str, shape: Any, dtype: Any, after: Any, rows: Any, indices: Any) -> Any:
     """Adds values to rows of a table, on the host."""
     table = _find_table(embedding_id, shape, dtype)
-    with host_ops.host_placement("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
-        updates, row_indices = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
-        if isinstance(table, DeferredTable):
-            return table.add(updates, row_indices)
-        return host_embedding.call_update(_add_rows, table, [], row_indices, updates)
+
+    def add() -> Any:
+        with host_ops.host_placement("host_embedding_update"), tf.control_dependencies([tf.convert_to_tensor(after)]):
+            updates, row_indices = tf.reshape(rows, [-1, table.shape[1]]), tf.reshape(indices, [-1])
+            if isinstance(table, DeferredTable):
+                return table.add(updates, row_indices)
+            return host_embedding.call_update(_add_rows, table, [], row_indices, updates)
+
+    return replica_turns.in_turns(add, [tf.convert_to_tensor(value) for value in (after, rows, indices)])
 
 
 def apply_pending_updates(embedding_id: str) -> Any:

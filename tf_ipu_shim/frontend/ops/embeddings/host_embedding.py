@@ -11,6 +11,7 @@ import tensorflow.compat.v2 as tf
 
 from tf_ipu_shim.compiler.passes import synthetic_data
 from tf_ipu_shim.configuration.arguments import note_arguments
+from tf_ipu_shim.frontend.ops.embeddings import replica_turns
 from tf_ipu_shim.frontend.tracing import host_ops
 from tf_ipu_shim.frontend.tracing.internal_variables import internal
 from tf_ipu_shim.frontend.validation.counts import check_integer
@@ -90,16 +91,22 @@ class HostEmbeddingOptimizerSpec:
         @tf.custom_gradient
         def trainable(rows: Any, indices: Any, trigger: Any) -> Any:
             def backward(gradient: Any) -> Any:
-                with host_ops.host_placement("host_embedding_update"):
-                    update = call_update(self._update, embedding_tensor, slot_vars, indices, gradient)
+                replicas = replica_turns.replicas()
+
+                def update_table() -> Any:
+                    with host_ops.host_placement("host_embedding_update"):
+                        return call_update(self._update, embedding_tensor, slot_vars, indices, gradient, replicas)
+
+                update = replica_turns.in_turns(update_table, [indices, gradient])
                 with tf.control_dependencies([] if update is None else [update]):
                     return None, None, tf.zeros_like(trigger)
 
             return tf.identity(rows), backward
 
+        indices = replica_turns.wait_for_all(indices)
         return trainable(gather_rows(embedding_tensor, indices), indices, tf.convert_to_tensor(dummy))
 
-    def _update(self, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
+    def _update(self, table: Any, slots: Any, indices: Any, gradient: Any, replicas: Any) -> Any:
         rows = tf.reshape(gradient, [-1, table.shape[1]])
         step = rows * tf.constant(-self._learning_rate, rows.dtype)
         return add_rows(table, tf.reshape(indices, [-1]), step)
@@ -110,7 +117,7 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
 
     Args:
         learning_rate: a factor for the sums.
-        accumulation_factor: how many gradients make an update.
+        accumulation_factor: how many gradients of each replica make an update.
 
     Raises:
         TypeError: the learning rate is not a number, or the factor is not an integer.
@@ -145,21 +152,20 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
             count = v1.get_variable("count", [], tf.int32, zeros, trainable=False)
         return [accumulator, count]
 
-    def _update(self, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
+    def _update(self, table: Any, slots: Any, indices: Any, gradient: Any, replicas: Any) -> Any:
         accumulator, count = slots
         rows = tf.reshape(gradient, [-1, table.shape[1]])
         added = add_rows(accumulator, tf.reshape(indices, [-1]), rows)
         with tf.control_dependencies([] if added is None else [added]):
             update = _read_variable(count) + 1
             total = _read_variable(accumulator)
-        due = tf.equal(update % self._accumulation_factor, 0)
+        gradients = replicas * self._accumulation_factor
+        due = tf.equal(update % gradients, 0)
         with tf.control_dependencies([update, total]):
             step = tf.where(due, total * tf.constant(-self._learning_rate, total.dtype), tf.zeros_like(total))
             remaining = tf.where(due, tf.zeros_like(total), total)
             writes = [
-                gen_resource_variable_ops.assign_variable_op(
-                    _variable_handle(count), update % self._accumulation_factor
-                ),
+                gen_resource_variable_ops.assign_variable_op(_variable_handle(count), update % gradients),
                 gen_resource_variable_ops.assign_variable_op(_variable_handle(accumulator), remaining),
                 gen_resource_variable_ops.assign_add_variable_op(_variable_handle(table), step),
             ]
@@ -168,6 +174,8 @@ class HostEmbeddingSGDGAOptimizerSpec(HostEmbeddingOptimizerSpec):
 
 class HostEmbedding:
     """A table on the host; `create_host_embedding` makes one.
+
+    Replicas share it: all look up their rows, then the table moves by the gradients of them all, added up.
 
     Args:
         name: the name of the table.
@@ -367,11 +375,11 @@ def gather_rows(table: Any, indices: Any) -> tf.Tensor:
         return rows
 
 
-def call_update(update: Any, table: Any, slots: Any, indices: Any, gradient: Any) -> Any:
-    """Calls the function that updates a table: `update(table, slots, indices, gradient)`."""
+def call_update(update: Any, table: Any, slots: Any, *inputs: Any) -> Any:
+    """Calls the function that updates a table: `update(table, slots, *inputs)`."""
     if not _is_eager_variable(table):
-        return update(table, slots, indices, gradient)
-    return tf.py_function(lambda *inputs: update(table, slots, *inputs), [indices, gradient], [])
+        return update(table, slots, *inputs)
+    return tf.py_function(lambda *values: update(table, slots, *values), list(inputs), [])
 
 
 def _is_eager_variable(variable: Any) -> bool:
