@@ -100,6 +100,17 @@ def test_nothing_is_opened_through_a_link(own):
     assert precious.read_text() == "precious"
 
 
+def test_files_replace_links(own):
+    precious, link = own / "precious", own / "link"
+    precious.write_text("precious")
+    link.symlink_to(precious)
+    private_files.replace(link, b"new")
+    assert (precious.read_text(), link.read_text(), link.is_symlink()) == ("precious", "new", False)
+    with pytest.raises(IsADirectoryError):
+        private_files.replace(own, b"new")
+    assert sorted(file.name for file in own.iterdir()) == ["link", "precious"]
+
+
 def test_a_fifo_is_refused_at_once(own):
     os.mkfifo(own / "fifo")
     with pytest.raises(PermissionError, match="no file"):

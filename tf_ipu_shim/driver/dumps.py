@@ -10,6 +10,7 @@ from tf_ipu_shim.driver.compilation import module_name
 from tf_ipu_shim.driver.engine_needed import needs_engine
 from tf_ipu_shim.machine.environment import flags
 from tf_ipu_shim.machine.memory.dot import dot_of
+from tf_ipu_shim.machine.sharing import private_files
 from tf_ipu_shim.memory_model import bug_report
 from tf_ipu_shim.memory_model.memory_plan import PlanDetails
 from tf_ipu_shim.memory_model.variables.io_tiles import io_tiles_of
@@ -55,4 +56,4 @@ def _write(
         folder.mkdir(parents=True, exist_ok=True)
         io_tiles = io_tiles_of(device.options)
         tensor_map = tensor_map_json(module, request, program, device.chip, details.tensors, io_tiles, details.blocks)
-        (folder / f"{module}.tensor_map.json").write_text(tensor_map, encoding="utf-8")
+        private_files.replace(folder / f"{module}.tensor_map.json", tensor_map.encode())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from tf_ipu_shim.compiler.ir.program import ProgramRequest
 from tf_ipu_shim.compiler.ir.written_variables import written_arguments
 from tf_ipu_shim.driver import cached_programs
 from tf_ipu_shim.driver.answers import Program
+from tf_ipu_shim.machine.sharing import private_files
 from tf_ipu_shim.plugin.library import Library
 from tf_ipu_shim.runtime import captured_programs, log
 from tf_ipu_shim.runtime.device import IpuDevice
@@ -50,8 +50,10 @@ def write_serialized(library: Library, request: ProgramRequest, device: IpuDevic
     path = folder / hashlib.sha256(key.text).hexdigest()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(path.with_suffix(".ipu_bin"), cached_programs.serialize(key, program))
-        _replace(path.with_suffix(".json"), json.dumps(streams(request, program.result_shapes), indent=1).encode())
+        private_files.replace(path.with_suffix(".ipu_bin"), cached_programs.serialize(key, program))
+        private_files.replace(
+            path.with_suffix(".json"), json.dumps(streams(request, program.result_shapes), indent=1).encode()
+        )
     except OSError as error:
         log.warning(f"The program {shown} cannot be written to {folder} (serialization_output_folder): {error}")
         return
@@ -142,13 +144,3 @@ def _xla_name(kind: int) -> str:
     name = dtypes.as_dtype(kind).name
     prefix = next((prefix for prefix in _XLA_NAMES if name.startswith(prefix)), "")
     return _XLA_NAMES.get(prefix, "") + name[len(prefix) :].upper()
-
-
-def _replace(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file atomically; a failure leaves nothing."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from tensorflow.compat.v2 import version as versions
 import tf_ipu_shim
 from tf_ipu_shim import errors, sdk
 from tf_ipu_shim.compiler.ir.program import ProgramRequest
+from tf_ipu_shim.machine.sharing import private_files
 from tf_ipu_shim.tf_private.protos import function_pb2, types_pb2
 
 ENVIRONMENT_VARIABLE = "TF_IPU_SHIM_DEBUG_DIR"
@@ -56,7 +57,7 @@ def _graph(request: ProgramRequest) -> str:
     library = function_pb2.FunctionDefLibrary(function=request.library.values())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text_format.MessageToString(library))
+        private_files.replace(path, text_format.MessageToString(library).encode())
     except OSError as problem:
         return f"could not be written to {path}: {problem}"
     return f"written to {path}, with its constants and without the values of variables."

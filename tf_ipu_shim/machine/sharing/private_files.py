@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
+import secrets
 import stat
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -56,6 +57,18 @@ def open_own(path: str | os.PathLike[str], flags: int) -> int:
         os.close(file)
         raise PermissionError(errno.EACCES, f"it {reason}", str(path))
     return file
+
+
+def replace(path: pathlib.Path, content: bytes) -> None:
+    """Writes a file atomically; a symbolic link in its place is replaced, and a failure leaves nothing."""
+    unfinished = path.with_name(f".{secrets.token_hex(8)}.unfinished")
+    file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with open(file, "wb") as opened:
+            opened.write(content)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _parents(path: pathlib.Path) -> list[pathlib.Path]:
