@@ -18,7 +18,7 @@ from tf_ipu_shim.compiler.kernels.execution_mode import (
     require_kernels,
     resolve_execution,
 )
-from tf_ipu_shim.compiler.kernels.kernels import KernelOptions, to_kernels
+from tf_ipu_shim.compiler.kernels.kernels import KernelOptions, to_kernels, without_grouped_kernel
 from tf_ipu_shim.compiler.lower import lower, prepare_for_xla
 from tf_ipu_shim.compiler.lowering_state import LoweringOptions, XlaState
 from tf_ipu_shim.compiler.xla_semantics import kernels_only
@@ -168,7 +168,11 @@ class _Lowering:
                 return planned, _Form(program, program, execution)
             plan = planned.plan
             unknown = {program.node.name: "its memory could not be counted"} if plan is None else dict(plan.coarse)
-            kernels_program = self._to_kernels(program, on_one_thread=True) if is_short(work) else kernels.result()
+            launched = without_grouped_kernel(work.grouped_convolutions)
+            if is_short(work) or launched:
+                kernels_program = self._to_kernels(program, is_short(work), launched)
+            else:
+                kernels_program = kernels.result()
             return planned, self._resolve_mode(program, kernels_program, execution, unknown)
 
     def _unexplained_errors(self, unconverted: Mapping[str, str]) -> Mapping[str, str]:
@@ -253,7 +257,9 @@ class _Lowering:
         )
         return lower(self._library, self._call, request or self._request, options)
 
-    def _to_kernels(self, planned: LoweredProgram, on_one_thread: bool) -> tuple[LoweredProgram, LoweredProgram]:
+    def _to_kernels(
+        self, planned: LoweredProgram, on_one_thread: bool, launched: frozenset[str] = frozenset()
+    ) -> tuple[LoweredProgram, LoweredProgram]:
         """Returns a program's launches, and its form in mode `kernels`; the memory plan stays."""
         is_other = planned.has_chunks or self._run_request is not self._request
         launches = self._lower(chunks=False, request=self._run_request) if is_other else planned
@@ -267,6 +273,7 @@ class _Lowering:
                 describes_all=self._asked.is_checked,
                 refuses=self._asked.mode == KERNELS and not self._asked.is_required,
                 on_one_thread=on_one_thread,
+                launched=launched,
             ),
         )
 

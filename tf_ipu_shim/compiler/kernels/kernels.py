@@ -17,7 +17,7 @@ import dataclasses
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from tf_ipu_shim.compiler.ir import calls, op_functions, op_types, vocabulary
+from tf_ipu_shim.compiler.ir import calls, one_dnn, op_functions, op_types, vocabulary
 from tf_ipu_shim.compiler.ir.constant_folding import FoldedOps
 from tf_ipu_shim.compiler.ir.custom_calls import callers_of
 from tf_ipu_shim.compiler.ir.function_graph import FunctionGraph
@@ -39,7 +39,7 @@ from tf_ipu_shim.compiler.passes.assertions import ASSERT, Describe, asserting_f
 from tf_ipu_shim.compiler.passes.dead_code_elimination import eliminate_dead_code
 from tf_ipu_shim.machine.ids import Chip
 from tf_ipu_shim.plugin.library import Call, Library
-from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, graph_pb2, node_def_pb2
+from tf_ipu_shim.tf_private.protos import attr_value_pb2, function_pb2, graph_pb2, node_def_pb2, xla_data_pb2
 
 # Attributes by which TensorFlow compiles a function or replaces it by another one.
 _IRRELEVANT_ATTRIBUTES = ("_Xla", "_xla", "api_implements", "api_preferred_device", "_noinline")
@@ -56,12 +56,24 @@ class KernelOptions:
         describes_all: whether each op gets its description; else only assertions do.
         refuses: whether ops refuse inputs out of range; else they compute what XLA does.
         on_one_thread: whether to use TensorFlow's single-threaded executor if it can run the program.
+        launched: types of ops that XLA runs.
     """
 
     describe: Describe
     describes_all: bool = True
     refuses: bool = True
     on_one_thread: bool = False
+    launched: frozenset[str] = frozenset()
+
+
+def without_grouped_kernel(convolutions: Iterable[tuple[str, int]]) -> frozenset[str]:
+    """Returns the ops of grouped convolutions, of these with XLA's element types, that TensorFlow has no kernel for."""
+    return frozenset(
+        op
+        for op, kind in convolutions
+        if op.startswith("Conv3D")
+        or (op.startswith("Conv2DBackprop") and (kind != xla_data_pb2.F32 or not one_dnn.enabled()))
+    )
 
 
 def to_kernels(
@@ -218,6 +230,7 @@ class _FunctionCopies:
                 node.attr[vocabulary.DESCRIPTION_ATTRIBUTE].s = description.encode()
             self._redirect(node, chip, folded)
         launched = _without_kernel(self._plugin, copy.node_def)
+        launched.update(node.name for node in copy.node_def if node.op in self._options.launched)
         if folded is not None:
             drawing = {node.name for node in copy.node_def if node.op in LAUNCHED}
             launched.update(drawing - folded.names)

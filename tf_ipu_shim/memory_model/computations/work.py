@@ -108,6 +108,17 @@ def _dynamic_op(module: Any) -> str:
     return ""
 
 
+def _grouped_convolutions(module: Any) -> set[tuple[str, int]]:
+    """Returns ops and element types of convolutions whose outputs each read only some channels."""
+    return {
+        (instruction.metadata.op_type, instruction.shape.element_type)
+        for computation in module.computations
+        for instruction in computation.instructions
+        if instruction.opcode == "convolution"
+        and max(instruction.feature_group_count, instruction.batch_group_count) > 1
+    }
+
+
 @dataclasses.dataclass
 class ProgramWork:
     """The work of one run of a program.
@@ -120,6 +131,7 @@ class ProgramWork:
         random: random ops, which are XLA programs of one op each in both execution modes.
         feeds: for each infeed the elements that are consumed, and their samples by the first axis.
         dynamic: an op whose result has a size that follows from values; empty if there is none.
+        grouped_convolutions: ops and XLA's element types of grouped convolutions.
     """
 
     work: Work = dataclasses.field(default_factory=Work)
@@ -130,6 +142,7 @@ class ProgramWork:
     random: float = 0.0
     feeds: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     dynamic: str = ""
+    grouped_convolutions: set[tuple[str, int]] = dataclasses.field(default_factory=set)
     _times: float = 1.0
     _fed_times: float = 1.0
     _chunks: bool = False
@@ -139,6 +152,7 @@ class ProgramWork:
         hlo, nodes = HloWork(module), [node for each in library for node in each.node_def]
         self.compiled[function] = hlo.size
         self.dynamic = self.dynamic or _dynamic_op(module)
+        self.grouped_convolutions |= _grouped_convolutions(module)
         work = hlo.count()
         (self.chunked_work if self._chunks else self.work).add(work, self._times)
         self.random += self._times * sum(node.op in random_launches.LAUNCHED for node in nodes)
