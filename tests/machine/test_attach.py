@@ -314,6 +314,16 @@ class TestDirectory:
             assert (folder / "ipu16" / "ipu0.lock").exists()
             assert folder.stat().st_mode & 0o077 == 0
 
+    def test_nothing_is_made_behind_a_link(self, monkeypatch, tmp_path):
+        """As another user would lay it in the shared temporary directory."""
+        (there := tmp_path / "there").mkdir()
+        (tmp_path / f"tf_ipu_shim-{os.getuid()}").symlink_to(there)
+        monkeypatch.delenv("TF_IPU_SHIM_LOCK_DIR")
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        with pytest.raises(attach.LockDirectoryError, match="symbolic link, which is not followed"):
+            attach.attach(SYSTEM, device(0))
+        assert not list(there.iterdir())
+
     def test_named_after_the_system(self):
         assert locks.directory("pod16:chip=bow").name == "pod16_chip_bow"
 

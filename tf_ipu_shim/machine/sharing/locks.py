@@ -217,11 +217,11 @@ def _guard(folder: pathlib.Path) -> Iterator[None]:
 def _make_private(folder: pathlib.Path) -> None:
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
         # The shared temporary directory is anybody's to write to: a name we would use may be somebody else's trap.
-        folders = [folder] if os.environ.get(ENVIRONMENT_VARIABLE) else [folder.parent, folder]
-        for directory in folders:
-            _check_own(directory)
+        if not os.environ.get(ENVIRONMENT_VARIABLE):
+            _check_own(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _check_own(folder)
     except OSError as error:
         raise _unusable(folder, error) from error
 
