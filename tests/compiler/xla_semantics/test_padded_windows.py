@@ -123,9 +123,13 @@ def test_float64_is_as_on_the_cpu(plane, stride, padding, execution_mode):
         np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.skipif(not one_dnn.enabled(), reason="the other tests are without oneDNN")
-def test_padding_is_as_on_the_cpu_without_one_dnn():
-    """By TensorFlow's own kernels, of which most multiply padding."""
+def test_padding_is_as_on_the_cpu_with_other_kernels():
+    """By TensorFlow's own kernels, of which most multiply padding, or by oneDNN's."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "padding_is_left_out"]
-    tests = subprocess.run(command, env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0"}, capture_output=True, text=True)
+    tests = subprocess.run(
+        command,
+        env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": "0" if one_dnn.enabled() else "1"},
+        capture_output=True,
+        text=True,
+    )
     assert tests.returncode == 0, tests.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tf_ipu_shim.poplar_sdk.toolchain.sources import cpu_features
 from tf_ipu_shim.tf_private.utilities import _pywrap_util_port  # checked on 2.15.1 and 2.21.0
 
 LABEL = b"MklNameChangeOp"
@@ -11,3 +12,8 @@ LABEL = b"MklNameChangeOp"
 def enabled() -> bool:
     """Returns whether the CPU's ops use oneDNN (`TF_ENABLE_ONEDNN_OPTS`); the IPU's then do too."""
     return _pywrap_util_port.IsMklEnabled()
+
+
+def has_avx512() -> bool:
+    """Returns whether the processor has the instructions that many of oneDNN's kernels need."""
+    return "avx512bw" in cpu_features()

@@ -51,7 +51,7 @@ def multiplies_padding(node: node_def_pb2.NodeDef) -> bool:
         return False
     if node.op in ("Conv2DBackpropInput", _LEAVES_OUT_OTHER_CHANNELS):
         return True
-    return one_dnn.enabled() and (node.attr["padding"].s != b"VALID" or "BackpropInput" in node.op)
+    return _by_one_dnn(node) and (node.attr["padding"].s != b"VALID" or "BackpropInput" in node.op)
 
 
 def multiplies_other_zeros(node: node_def_pb2.NodeDef) -> bool:
@@ -60,12 +60,19 @@ def multiplies_other_zeros(node: node_def_pb2.NodeDef) -> bool:
         return False
     if node.attr["T"].type == types_pb2.DT_DOUBLE:
         return True
-    if one_dnn.enabled():
+    if _by_one_dnn(node):
         return False
     if node.attr["padding"].s != b"VALID":
         return node.op in ("Conv3DBackpropFilterV2", _LEAVES_OUT_OTHER_CHANNELS)
     between = node.op in _MULTIPLIES_BETWEEN_STRIDES and max(node.attr["strides"].list.i) > 1
     return between or node.op == "Conv3DBackpropFilterV2"
+
+
+def _by_one_dnn(node: node_def_pb2.NodeDef) -> bool:
+    """Returns whether a kernel of oneDNN that leaves padding out runs an op."""
+    if not one_dnn.enabled() or one_dnn.has_avx512():
+        return one_dnn.enabled()
+    return node.attr["T"].type == types_pb2.DT_FLOAT and node.op != "Conv3DBackpropFilterV2"
 
 
 def is_finite(node: node_def_pb2.NodeDef, inputs: Sequence[Any]) -> Any:

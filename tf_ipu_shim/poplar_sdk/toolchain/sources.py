@@ -47,11 +47,11 @@ def sources_of(library: str) -> list[pathlib.Path]:
 
 def language_flags() -> list[str]:
     """Flags for libraries and codelets: float32 as on an IPU, without fused multiply-adds, and fast float16."""
-    return ["-ffp-contract=off", *(f"-m{feature}" for feature in _CPU_FEATURES if feature in _cpu_features())]
+    return ["-ffp-contract=off", *(f"-m{feature}" for feature in _CPU_FEATURES if feature in cpu_features())]
 
 
 @functools.cache
-def _cpu_features() -> frozenset[str]:
+def cpu_features() -> frozenset[str]:
     """Instruction sets of an x86-64 processor; none if the kernel does not list them."""
     try:
         text = _CPU_INFO.read_text()
