@@ -87,9 +87,9 @@ def test_only_sources_of_a_changed_header_are_compiled(small, tmp_path, monkeypa
 
 def test_a_changed_option_table_changes_its_users(monkeypatch):
     user, other = (sources.SOURCE_DIRECTORY / name for name in ("popops/multi_slice.cc", "poplar/target/types.cc"))
-    before = [sources.object_digest(file, "") for file in (user, other)]
+    before = [sources.object_digest([file], "") for file in (user, other)]
     monkeypatch.setattr(option_headers, "headers", lambda: {"poputil/option_tables.hpp": "// changed"})
-    after = [sources.object_digest(file, "") for file in (user, other)]
+    after = [sources.object_digest([file], "") for file in (user, other)]
     assert after[0] != before[0]
     assert after[1] == before[1]
 

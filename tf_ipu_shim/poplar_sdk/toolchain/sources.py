@@ -1,15 +1,17 @@
-"""Lists the sources and compiler flags of the Poplar libraries, and computes digests that change with them."""
+"""Lists the translation units and compiler flags of the Poplar libraries, and computes digests that change with them."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import importlib.util
+import math
 import pathlib
 import platform
 import re
 from collections.abc import Sequence
 
+from tf_ipu_shim.plugin import translation_units
 from tf_ipu_shim.poplar_sdk.toolchain import option_headers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -19,6 +21,8 @@ TEMPLATE_DIRECTORY = ROOT / "toolchain" / "templates"
 BRIDGE = "bridge"
 _LINK_ORDER = ("poplar", "poputil", "popops", "gcl", "poprand", "poplin", "popnn", "popfloat", "popsparse")
 """Each library may use those before it."""
+_UNIT_BYTES = 60_000
+"""About what a translation unit has of a library's sources: reading the headers takes as long as compiling 10,000."""
 _INCLUDE = re.compile(rb'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 _CPU_FEATURES = ("f16c", "avx2")
 _CPU_INFO = pathlib.Path("/proc/cpuinfo")
@@ -43,6 +47,15 @@ def file_name(library: str) -> str:
 def sources_of(library: str) -> list[pathlib.Path]:
     """Returns the C++ files of a library; none for an empty one."""
     return sorted((SOURCE_DIRECTORY / library).rglob("*.cc"))
+
+
+def units_of(library: str) -> list[list[pathlib.Path]]:
+    """Returns the C++ files of a library in translation units: files that are compiled together read a header once."""
+    files = sources_of(library)
+    count = math.ceil(sum(file.stat().st_size for file in files) / _UNIT_BYTES)
+    eigen = eigen_directory()
+    folders = [INCLUDE_DIRECTORY, SOURCE_DIRECTORY, *([eigen] if eigen else [])]
+    return [sorted(unit.sources) for unit in translation_units.divide(files, count, folders)]
 
 
 def language_flags() -> list[str]:
@@ -80,10 +93,10 @@ def include_flags() -> list[str]:
     return [f"-I{INCLUDE_DIRECTORY}", f"-I{SOURCE_DIRECTORY}", *([f"-isystem{eigen}"] if eigen else [])]
 
 
-def object_digest(source: pathlib.Path, compiler_digest: str) -> str:
-    """Sixteen digits that differ if an object file of this source must be compiled again."""
+def object_digest(unit: Sequence[pathlib.Path], compiler_digest: str) -> str:
+    """Sixteen digits that differ if an object file of these sources must be compiled again."""
     digest = hashlib.sha256("\0".join([compiler_digest, *platform.libc_ver(), *library_flags()]).encode())
-    for file, content in _closure(source).items():
+    for file, content in _closure(unit).items():
         digest.update(b"\0" + file.name.encode() + b"\0" + content)
     return digest.hexdigest()[:16]
 
@@ -104,11 +117,11 @@ def digest_of_all(parts: Sequence[str]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _closure(source: pathlib.Path) -> dict[pathlib.Path, bytes]:
-    """Returns the contents of a source and of all that it includes: our files, generated headers, Eigen's version."""
+def _closure(unit: Sequence[pathlib.Path]) -> dict[pathlib.Path, bytes]:
+    """Returns the contents of sources and of all that they include: our files, generated headers, Eigen's version."""
     generated = {pathlib.Path(name): text.encode() for name, text in option_headers.headers().items()}
     contents: dict[pathlib.Path, bytes] = {}
-    waiting = [source]
+    waiting = list(unit)
     while waiting:
         file = waiting.pop()
         if file not in contents:

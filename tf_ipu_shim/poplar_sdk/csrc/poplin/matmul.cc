@@ -12,11 +12,11 @@ using namespace poputil::library;
 namespace {
 
 // The sizes of a grouped product.
-struct Sizes {
+struct ProductSizes {
   std::size_t groups, rows, depth, columns;
 };
 
-Sizes sizesOf(const Shape &a, const Shape &b, std::size_t rank) {
+ProductSizes sizesOf(const Shape &a, const Shape &b, std::size_t rank) {
   const auto describe = [&] { return poputil::detail::describeShape(a) + " times " + poputil::detail::describeShape(b); };
   if (a.size() != rank || b.size() != rank)
     fail("poplin::matMul", "the product is " + describe() + "; expected tensors of rank " + std::to_string(rank),
@@ -27,7 +27,7 @@ Sizes sizesOf(const Shape &a, const Shape &b, std::size_t rank) {
   return {rank == 3 ? a[0] : 1, left[0], left[1], right[1]};
 }
 
-Shape resultShape(const Sizes &sizes, std::size_t rank) {
+Shape resultShape(const ProductSizes &sizes, std::size_t rank) {
   return rank == 3 ? Shape{sizes.groups, sizes.rows, sizes.columns} : Shape{sizes.rows, sizes.columns};
 }
 
@@ -138,7 +138,7 @@ PRODUCTS(matMulGrouped, 3)
   Tensor name(poplar::Graph &graph, const poplar::Type &inputType, const poplar::Type &outputType,                 \
               const Shape &aShape, const Shape &bShape, const poplar::DebugContext &debugContext,                  \
               const OptionFlags &options, PlanningCache *) {                                                       \
-    const Sizes sizes = sizesOf(aShape, bShape, RANK);                                                             \
+    const ProductSizes sizes = sizesOf(aShape, bShape, RANK);                                                             \
     (void)inputType, (void)outputType, (void)sizes;                                                                \
     checkOptions("poplin::" #name, options, matmul_options);                                                    \
     return poputil::detail::createLinear(graph, TYPE, SHAPE, debugContext);                                        \

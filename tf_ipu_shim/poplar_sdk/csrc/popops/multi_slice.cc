@@ -131,7 +131,7 @@ Tensor constantIndices(poplar::Graph &graph, poplar::ArrayRef<unsigned> offsets,
     }                                                                                             \
   };
 COMBINATION(Replace, value)
-COMBINATION(Add, before + value * factor)
+COMBINATION(Scaled, before + value * factor)
 COMBINATION(Largest, before > value ? before : value)
 COMBINATION(Multiply, before * value)
 #undef COMBINATION
@@ -355,7 +355,7 @@ void groupedMultiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &
                            const SlicePlan &plan, const OptionFlags &options,
                            const poplar::DebugContext &debugContext) {
   addUpdate(graph, "popops::multiUpdateAdd", t, s, offsets, &scale, dims, sizes, prog, plan, options, debugContext,
-            Add());
+            Scaled());
 }
 
 void multiUpdateAdd(poplar::Graph &graph, const Tensor &t, const Tensor &s, const Tensor &offsets, const Tensor &scale,

@@ -12,7 +12,7 @@ using detail::DynamicMatrix;
 namespace {
 
 // The product of the weights, or of the transposed weights, with columns of `dense` for each element of a batch.
-Tensor addProduct(poplar::Graph &graph, const char *function, const SparseTensor &weights, const Tensor &dense,
+Tensor addLayerProduct(poplar::Graph &graph, const char *function, const SparseTensor &weights, const Tensor &dense,
                   bool transposed, const FullyConnectedParams &params, Sequence &prog, const OptionFlags &options,
                   const poplar::DebugContext &debugContext) {
   checkOptions(function, options, sparse_options);
@@ -72,14 +72,14 @@ Tensor createFullyConnectedInput(poplar::Graph &graph, const poplar::Type &input
 Tensor fullyConnectedFwd(poplar::Graph &graph, const SparseTensor &weights, const Tensor &activations,
                          const FullyConnectedParams &params, Sequence &prog, const poplar::DebugContext &debugContext,
                          const OptionFlags &options, PlanningCache *) {
-  return addProduct(graph, "popsparse::dynamic::fullyConnectedFwd", weights, activations, false, params, prog, options,
+  return addLayerProduct(graph, "popsparse::dynamic::fullyConnectedFwd", weights, activations, false, params, prog, options,
                     {debugContext, "fullyConnectedFwd"});
 }
 
 Tensor fullyConnectedGradA(poplar::Graph &graph, const SparseTensor &weights, const Tensor &gradients,
                            const FullyConnectedParams &params, Sequence &prog,
                            const poplar::DebugContext &debugContext, const OptionFlags &options, PlanningCache *) {
-  return addProduct(graph, "popsparse::dynamic::fullyConnectedGradA", weights, gradients, true, params, prog, options,
+  return addLayerProduct(graph, "popsparse::dynamic::fullyConnectedGradA", weights, gradients, true, params, prog, options,
                     {debugContext, "fullyConnectedGradA"});
 }
 

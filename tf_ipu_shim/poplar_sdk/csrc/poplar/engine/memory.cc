@@ -11,7 +11,7 @@ namespace poplar::detail {
 namespace {
 
 constexpr std::int64_t longest_move = 1 << 16;       // elements
-constexpr std::size_t parallel_bytes = 1 << 18;      // of a list that threads share
+constexpr std::size_t parallel_list_bytes = 1 << 18;      // of a list that threads share
 constexpr std::size_t bytes_of_part = 1 << 16;
 
 template <class T>
@@ -81,7 +81,7 @@ void Moves::move(const Source& source, const Target& target, bool reversed) cons
       else moveElements(target.at(m.to, size_), m.to_step, source.at(m.from, size_), m.from_step, m.count, size_);
     }
   };
-  if (bytes_ < parallel_bytes) return part(0, moves_.size());
+  if (bytes_ < parallel_list_bytes) return part(0, moves_.size());
   parallelFor(moves_.size(), moves_.size() * bytes_of_part / bytes_, part);
 }
 

@@ -98,7 +98,7 @@ void writeString(std::ostream& out, const std::string& text) {
   out << '"';
 }
 
-struct Writer {
+struct JsonWriter {
   std::ostream& out;
   void operator()(std::monostate) const { out << "null"; }
   void operator()(bool value) const { out << (value ? "true" : "false"); }
@@ -150,7 +150,7 @@ void readJSONFromEnv(StringRef variable, OptionFlags& options) {
   }
 }
 
-void serializeToJSON(std::ostream& out, const ProfileValue& value, bool) { std::visit(Writer{out}, value.variant()); }
+void serializeToJSON(std::ostream& out, const ProfileValue& value, bool) { std::visit(JsonWriter{out}, value.variant()); }
 
 DebugInfo::DebugInfo(const DebugContext& context, std::string layer)
     : id_(++last_debug_id), path_(context.getPathName()) {
