@@ -152,6 +152,6 @@ def run_command(command: Sequence[str], label: str, subject: str = "The IPU plug
 def _first_errors(output: str) -> str:
     """Returns the lines from the first error on; all of a short output."""
     lines = output.strip().splitlines() or ["(the compiler printed nothing)"]
-    marked = [index for index, line in enumerate(lines) if "error" in line or "undefined reference" in line]
+    marked = [index for index, line in enumerate(lines) if "error:" in line or "undefined reference" in line]
     start = marked[0] if marked else 0
     return "\n".join(lines[start : start + _SHOWN_ERROR_LINES])
