@@ -1,4 +1,4 @@
-"""Lists the translation units and compiler flags of the Poplar libraries, and computes digests that change with them."""
+"""Lists the translation units and flags of the Poplar libraries, and computes digests that change with them."""
 
 from __future__ import annotations
 
