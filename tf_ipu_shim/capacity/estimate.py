@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tf_ipu_shim.cycle_model import Entry, error_bars, timeline_of, with_library_and_code
 from tf_ipu_shim.machine.chips import ChipSpec
-from tf_ipu_shim.machine.launches import DOMINATES, LAUNCH_SECONDS
+from tf_ipu_shim.machine.launches import DOMINATES, LAUNCH_SECONDS, share_of
 from tf_ipu_shim.machine.memory import IpuPlan, Verdict, plan_of
 from tf_ipu_shim.machine.memory.verdict import worst
 from tf_ipu_shim.runtime.captured_programs import CapturedProgram
@@ -66,7 +66,7 @@ class Estimate(NamedTuple):
     @property
     def launch_share(self) -> float:
         """The part of a run that is its launch."""
-        return LAUNCH_SECONDS / (self.chip.seconds(self.cycles) + LAUNCH_SECONDS)
+        return share_of(1, self.chip.seconds(self.cycles))
 
     @property
     def host_share(self) -> float:

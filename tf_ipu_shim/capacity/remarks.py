@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tf_ipu_shim.capacity.estimate import Estimate
-from tf_ipu_shim.machine.launches import DOMINATES, MOST_STEPS, steps_for
+from tf_ipu_shim.machine.launches import ACCEPTABLE, DOMINATES, MOST_STEPS, share_of, steps_for
 from tf_ipu_shim.machine.memory import Verdict
 from tf_ipu_shim.machine.memory.byte_text import format_bytes
 from tf_ipu_shim.machine.memory.out_of_memory import fullest_tile_sentence
@@ -13,24 +13,28 @@ from tf_ipu_shim.runtime.captured_programs import CapturedProgram
 
 
 def limits(program: CapturedProgram, estimates: Sequence[Estimate]) -> list[str]:
-    """Returns the systems on which launches or the host link dominate, with the actions that help, once each.
-
-    A program that would need more than `MOST_STEPS` a run is too small for its launches to matter.
-    """
+    """Returns the systems on which launches or the host link dominate, with the actions that help, once each."""
     lines = []
     results = list({result.chip.name: result for result in estimates}.values())
-    steps = {result.chip.name: steps_for(result.chip.seconds(result.cycles_per_step)) for result in results}
-    launched = [
-        result for result in results if result.launch_share >= DOMINATES and steps[result.chip.name] <= MOST_STEPS
-    ]
-    if launched:
-        how = "set steps_per_execution in compile()" if program.is_keras else "put them into ipu.loops.repeat()"
-        most = max(steps[result.chip.name] for result in launched)
-        share = _percent([result.launch_share for result in launched])
-        lines.append(f"  {_on(launched)} launches dominate: {share} of a run. Run {most:,} steps at a time: {how}.")
+    if launched := [result for result in results if result.launch_share >= DOMINATES and result.cycles_per_step]:
+        lines.append(_launch_remark(program, launched))
     if fed := [result for result in results if result.host_share >= DOMINATES]:
         lines.append(_host_remark(program, fed))
     return lines
+
+
+def _launch_remark(program: CapturedProgram, estimates: Sequence[Estimate]) -> str:
+    """Returns the steps of a run that make launches small; of a tiny program, what is left at `MOST_STEPS`."""
+    share = _percent([result.launch_share for result in estimates])
+    dominate = f"  {_on(estimates)} launches dominate: {share} of a run."
+    seconds = [result.chip.seconds(result.cycles_per_step) for result in estimates]
+    steps = min(MOST_STEPS, max(map(steps_for, seconds)))
+    if steps <= program.steps:
+        return f"{dominate} A run has {program.steps:,.0f} steps already: larger mini-batches help."
+    how = "set steps_per_execution in compile()" if program.is_keras else "put them into ipu.loops.repeat()"
+    left = [share_of(steps, step) for step in seconds]
+    rest = "" if max(left) <= ACCEPTABLE + 0.01 else f" They are {_percent(left)} then: a step is too small for an IPU."
+    return f"{dominate} Run {steps:,} steps at a time: {how}.{rest}"
 
 
 def _host_remark(program: CapturedProgram, estimates: Sequence[Estimate]) -> str:

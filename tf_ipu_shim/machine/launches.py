@@ -21,3 +21,13 @@ def steps_for(step_seconds: float) -> int:
     """
     seconds_per_launch = LAUNCH_SECONDS * (1 / ACCEPTABLE - 1)
     return max(1, round(seconds_per_launch / step_seconds)) if step_seconds else 1
+
+
+def share_of(steps: float, step_seconds: float) -> float:
+    """Returns the launch's part of a run of `steps` steps.
+
+    Example:
+        >>> share_of(1, LAUNCH_SECONDS)
+        0.5
+    """
+    return LAUNCH_SECONDS / (LAUNCH_SECONDS + steps * step_seconds)
