@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -145,6 +146,25 @@ def test_an_agent_that_cannot_be_used(python, greeting, expected):
     shell.chmod(0o700)
     ran = python("-m", "tf_ipu_shim.cli", "poprun", "--host=192.0.2.1", "--remote-shell", shell, "python", "-c", "0")
     assert ran.returncode == 2 and f"poprun: --host {expected}" in ran.stderr, ran.stderr
+
+
+def test_an_agent_ends_what_its_program_started():
+    """Signals that come again and again, as the end of its input does, interrupt none of it."""
+    starts = "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
+    order = {"command": [sys.executable, "-c", starts], "environment": {}, "directory": "."}
+    words = [sys.executable, "-m", "tf_ipu_shim.cli.poprun.agent", "127.0.0.1", "1", "1"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdout.readline().startswith(GREETING)
+        agent.stdin.write(json.dumps(order) + "\n")
+        agent.stdin.flush()
+        started = pathlib.Path("/proc") / agent.stdout.readline().strip()
+        assert started.exists()
+        while agent.poll() is None:
+            agent.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + 20
+    while started.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not started.exists()
 
 
 def _processes_in(namespace):

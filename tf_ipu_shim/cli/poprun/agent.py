@@ -48,32 +48,31 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         print(f"{host}: {order.command[0]} cannot be started in {order.directory}: {error}.", file=sys.stderr)
         return 127
-    is_ending = threading.Event()
-    watcher = threading.Thread(target=_end_with_input, args=(process, is_ending), daemon=True)
+    ending = threading.Lock()  # the end of the input and signals come together: who takes it ends the program
+    watcher = threading.Thread(target=_end_with_input, args=(process, ending), daemon=True)
     watcher.start()
+
+    def exit_once(signal_number: int, _: Any) -> None:
+        if ending.acquire(blocking=False):
+            raise SystemExit(128 + signal_number)
+
     for signal_number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(signal_number, _exit)
+        signal.signal(signal_number, exit_once)
     try:
         status = process.wait()
     except SystemExit:
         process_tree.terminate([process])
         raise
-    finally:
-        # Both may come at once. If the watcher has ended the program, only it knows what the program had started.
-        if is_ending.is_set():
-            watcher.join()
+    if ending.locked():  # the watcher alone knows what the program had started
+        watcher.join()
     return status if status >= 0 else 128 - status
 
 
-def _exit(signal_number: int, _: Any) -> None:
-    raise SystemExit(128 + signal_number)
-
-
-def _end_with_input(process: subprocess.Popen[str], is_ending: threading.Event) -> None:
+def _end_with_input(process: subprocess.Popen[str], ending: threading.Lock) -> None:
     while sys.stdin.readline():
         pass
-    is_ending.set()
-    process_tree.terminate([process])
+    if ending.acquire(blocking=False):
+        process_tree.terminate([process])
 
 
 if __name__ == "__main__":
