@@ -44,7 +44,8 @@ $ eval "$(tf-ipu poplar --shell)"
 $ g++ -shared -fPIC ops.cpp -o libops.so -lpoplar -lpoputil -lpopops
 ```
 
-A program that calls a missing one does not link: the linker names the function, and the second table its header.
+A program that calls a missing one does not compile: the compiler names the function or header. The second table has
+both.
 
 Functions compute on the CPU. They compute half in float and round once at the end. In `popops::map` each operation of
 an expression rounds. Reductions accumulate floats in double, products in float.

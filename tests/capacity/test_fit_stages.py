@@ -117,6 +117,7 @@ def test_host_copies_are_work_of_the_first_and_last_stage(studied):
     assert found.cycles[0] / found.cycles[1] == pytest.approx(better.busy[0] / better.busy[1], rel=0.02)
 
 
+@pytest.mark.slow
 def test_stages_that_recompute_have_less_to_do_than_the_last_one(studied):
     """They run their forward pass twice, and keep what comes into them."""
     keras = keras2.public_module()
@@ -186,7 +187,7 @@ def _handed_on(keras):
         (_attention, "sgd", False),
         slowly(_convolutions, "adam", False),
         slowly(_handed_on, "adam", False),
-        (_handed_on, "sgd", True),
+        slowly(_handed_on, "sgd", True),
     ],
 )
 def test_the_balance_that_is_printed_is_that_of_the_pipeline(studied, make, optimizer, recompute):

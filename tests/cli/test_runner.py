@@ -311,9 +311,9 @@ assert [device.name for device in device_lib.list_local_devices()][-1] == "/devi
     ("options", "text"),
     [
         (["--tf1"], _PLACED),
-        ([], _PLACED),
+        slowly([], _PLACED),
         ([], _EAGER),
-        ([], _LISTED),
+        slowly([], _LISTED),
         slowly([], _ALL_LISTED),
         slowly([], _LOCAL_LISTED),
     ],

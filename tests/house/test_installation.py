@@ -161,6 +161,7 @@ def test_platform_tag(libraries, oldest, monkeypatch):
             wheel_tag.of_libraries([*libraries, b"GLIBCXX_3.4.99"])
 
 
+@pytest.mark.slow
 def test_editable_install(python, environment, checkout, tmp_path):
     environment.install(build_editable_wheel(tmp_path, checkout))
     check_start(python, environment)

@@ -9,6 +9,8 @@ from tensorflow.python import ipu
 
 from tensorflow.contrib import layers, lookup, opt, rnn  # isort: skip
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 BEGIN = np.float32([[3.0, -4.0], [0.5, 2.0], [-1.0, 1.5], [2.0, 2.0]])

@@ -34,7 +34,7 @@ def test_sdks_that_deleted_the_classes(monkeypatch, sdk):
     "make, optimizer",
     [
         (model, functools.partial(keras.optimizers.SGD, 0.1)),
-        (model, functools.partial(tf.compat.v1.train.GradientDescentOptimizer, 0.1)),
+        slowly(model, functools.partial(tf.compat.v1.train.GradientDescentOptimizer, 0.1)),
         (sequential, functools.partial(keras.optimizers.SGD, 0.1)),
         slowly(functools.partial(pipeline_sequential, gradient_accumulation_count=4), None),
         (functools.partial(pipeline_model, gradient_accumulation_count=4), None),

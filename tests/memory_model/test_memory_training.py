@@ -163,7 +163,7 @@ def deep(stages, layers, checkpoint=False, **options):
     return plan
 
 
-@pytest.mark.parametrize("mode", ["Auto", "RecomputeThenBackpropagate"])
+@pytest.mark.parametrize("mode", ["Auto", slowly("RecomputeThenBackpropagate")])
 def test_a_sequential_pipeline_on_one_ipu_needs_one_stage(monkeypatch, mode):
     """Each layer's tanh is kept: 24 of them. With recomputation 4 that go from stage to stage, 5 inside one.
 

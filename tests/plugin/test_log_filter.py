@@ -53,6 +53,7 @@ def script(folder, text):
     return path
 
 
+@pytest.mark.slow
 def test_ops_that_xla_cannot_convert(python, tmp_path):
     process = python(script(tmp_path, PROGRAM))
     assert process.returncode == 0, process.stderr

@@ -6,6 +6,7 @@ import subprocess
 import generate_poplibs
 import pytest
 from poplar_programs import compile_program
+from slow_cases import slowly
 
 from tf_ipu_shim.cycle_model import planning
 from tf_ipu_shim.machine.environment import engine_options
@@ -154,8 +155,15 @@ def test_float_exceptions_stop_the_program(run, case):
     assert run(f"{case} in range", "debug.floatPointOpException", "true") == "0.25 0.25"
 
 
-@pytest.mark.parametrize("kind", ["float", "half"])
-@pytest.mark.parametrize("option", ["debug.floatPointOpException", "debug.nanOverflowException"])
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        ("float", "debug.floatPointOpException"),
+        ("half", "debug.nanOverflowException"),
+        slowly("float", "debug.nanOverflowException"),
+        slowly("half", "debug.floatPointOpException"),
+    ],
+)
 def test_overflows_stop_the_program(run, kind, option):
     by_library, by_vertex = run(kind, option, "true").splitlines()
     assert "compute set 'squares" in by_library and "made an overflow" in by_library

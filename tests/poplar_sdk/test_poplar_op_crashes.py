@@ -8,13 +8,14 @@ import sys
 import textwrap
 
 import pytest
+from slow_cases import slowly
 
 
 @pytest.mark.parametrize(
     ("op_name", "ends", "line"),
     [
         ("BuildCrashes", signal.SIGABRT, "crashed. With TF_IPU_SHIM_CHECK_CODELETS=1"),
-        ("BuildsNothing", signal.SIGSEGV, "crashed after it returned. It must return a poplar::program::Program"),
+        slowly("BuildsNothing", signal.SIGSEGV, "crashed after it returned. It must return a poplar::program::Program"),
     ],
 )
 def test_a_crash_is_told_before_the_process_ends(op_libraries, op_name, ends, line):

@@ -12,6 +12,8 @@ import user_ops
 from harness import configure
 from tf_ipu_shim.ipu import ipu_compiler, ipu_outfeed_queue, ipu_strategy, pipelining_ops, scopes
 
+pytestmark = pytest.mark.one_version
+
 OPS = "research"
 
 

@@ -15,6 +15,8 @@ from tf_ipu_shim.ipu import custom_ops, ipu_compiler, loops, scopes
 from tf_ipu_shim import memory_report
 from tf_ipu_shim.poplar_sdk import toolchain
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 SOURCES = pathlib.Path(__file__).with_name("sources")
 X = np.float32([1, -2, 3])

@@ -10,6 +10,8 @@ import tensorflow as tf
 from harness import configure
 from tf_ipu_shim.ipu import ipu_strategy
 
+pytestmark = pytest.mark.one_version
+
 OPS = "training"
 LAYER = json.dumps({"threshold": 0.4, "tiles": 5})
 HALVES = [(np.float32, 1e-5), (np.float16, 2e-3)]

@@ -75,7 +75,7 @@ def late_threads(tmp_path_factory):
     return {"LD_PRELOAD": str(library), **FILLED}
 
 
-@pytest.mark.parametrize("feed", [ITERATOR, INFEED], ids=["iterator", "infeed"])
+@pytest.mark.parametrize("feed", [pytest.param(ITERATOR, marks=pytest.mark.slow), INFEED], ids=["iterator", "infeed"])
 def test_an_op_that_waits_may_be_deleted_once_done(python, late_threads, feed):
     python.succeeds(python.script(COMMON + feed + RUN), environment=late_threads)
 

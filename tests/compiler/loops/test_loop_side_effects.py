@@ -11,6 +11,8 @@ import tensorflow as tf
 from tensorflow.python import ipu
 from tensorflow.python.ops import control_flow_util
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 X = np.arange(8, dtype=np.float32).reshape(4, 2)

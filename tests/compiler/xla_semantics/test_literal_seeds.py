@@ -128,7 +128,7 @@ def compared(functions):
         np.testing.assert_allclose(other, one, rtol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("functions", [OPS, SEEDS], ids=["ops", "seeds"])
+@pytest.mark.parametrize("functions", [OPS, pytest.param(SEEDS, marks=pytest.mark.slow)], ids=["ops", "seeds"])
 def test_seeds_that_are_written_down(functions):
     compared(functions)
 

@@ -123,6 +123,7 @@ def test_float64_is_as_on_the_cpu(plane, stride, padding, execution_mode):
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.slow
 def test_padding_is_as_on_the_cpu_with_other_kernels():
     """By TensorFlow's own kernels, of which most multiply padding, or by oneDNN's."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "padding_is_left_out"]

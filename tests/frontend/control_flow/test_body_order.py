@@ -6,6 +6,8 @@ from soak import access_programs
 from tensorflow.python import ipu
 from tensorflow.python.ops import control_flow_util
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python import ipu
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 IPU = "/device:IPU:0"
 

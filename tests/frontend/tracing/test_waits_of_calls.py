@@ -11,6 +11,8 @@ import tensorflow as tf
 from soak import access_programs
 from tensorflow.python.ops import control_flow_util
 
+pytestmark = pytest.mark.one_version
+
 v1 = tf.compat.v1
 
 

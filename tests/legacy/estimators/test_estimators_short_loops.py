@@ -8,6 +8,7 @@ pytestmark = pytest.mark.estimator
 estimators = pytest.importorskip("tensorflow_estimator")  # TensorFlow has it up to 2.15
 
 from estimator_models import counting  # noqa: E402  needs the line above
+from slow_cases import slowly  # noqa: E402
 from tensorflow.python import ipu  # noqa: E402
 from tensorflow.python.ipu.ipu_estimator import IPUEstimator, IPUEstimatorSpec  # noqa: E402
 from tensorflow.python.ipu.ipu_pipeline_estimator import IPUPipelineEstimator, IPUPipelineEstimatorSpec  # noqa: E402
@@ -68,7 +69,8 @@ class Seen(tf.train.SessionRunHook, tf.train.CheckpointSaverListener):
 
 
 @pytest.mark.parametrize(
-    ("loop", "own_saver"), [(1, False), (4, False), (4, True), (5, True), (13, False), (20, False), (20, True)]
+    ("loop", "own_saver"),
+    [(1, False), slowly(4, False), (4, True), slowly(5, True), (13, False), (20, False), slowly(20, True)],
 )
 def test_steps_of_a_short_loop_are_counted(stock, loop, own_saver, tmp_path):
     """13 batches."""

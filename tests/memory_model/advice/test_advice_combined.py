@@ -80,6 +80,7 @@ def test_a_part_of_the_mini_batch_and_another_schedule(monkeypatch):
     assert expected == pytest.approx(needed(after), rel=0.01)
 
 
+@pytest.mark.slow
 def test_layers_on_other_shards_and_half_precision():
     def sharded(split, dtype):
         def model(x):

@@ -60,7 +60,7 @@ def outcome(layer, run, dtype=tf.float16):
     return [np.asarray(one, np.float64) for one in (*results, *(one.numpy() for one in layer.non_trainable_variables))]
 
 
-@pytest.mark.parametrize("kind", ["lstm", "normalization", slowly("gru"), slowly("dense")])
+@pytest.mark.parametrize("kind", [slowly("lstm"), "normalization", slowly("gru"), "dense"])
 def test_errors_of_a_step(kind):
     def by_stock(is_compiled):
         return lambda step, arguments: tf.function(step, jit_compile=is_compiled)(*arguments)
