@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     except SystemExit:
         process_tree.terminate([process])
         raise
-    if ending.locked():  # the watcher alone knows what the program had started
+    if ending.locked():  # only the watcher knows what the program had started
         watcher.join()
     return status if status >= 0 else 128 - status
 
