@@ -177,6 +177,20 @@ def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) ->
     node.op = "AddV2"
 
 
+def _power(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
+    """Makes an integer's negative power 0, and that of 1 one."""
+    value, exponent = node.input
+    kind, known = node.attr["T"].type, _array(exponent, nodes)
+    if not _is_signed(kind) or (known is not None and bool((known >= 0).all())):
+        return
+    zero, one = added.constant(0, kind), added.constant(1, kind)
+    is_negative = added.op("Less", exponent, zero, T=kind)
+    is_one = added.op("Equal", value, one, T=kind)
+    power = added.op("SelectV2", is_one, one, zero, T=kind)
+    node.input[0] = added.op("SelectV2", is_negative, power, value, T=kind)
+    node.input[1] = added.op("SelectV2", is_negative, one, exponent, T=kind)
+
+
 _GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _InsertedOps], None]] = {
     "GatherV2": _gather,
     "ResourceGather": _variable_gather,
@@ -187,6 +201,7 @@ _GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _InsertedOps], None]] 
     "CheckNumerics": _propagate_nan,
     **dict.fromkeys(("Div", "FloorDiv", "TruncateDiv"), _quotient),
     **dict.fromkeys(("Mod", "FloorMod", "TruncateMod"), _remainder),
+    "Pow": _power,
 }
 
 
