@@ -255,10 +255,12 @@ def test_a_launch_counts_end_to_end():
     assert record["end_to_end_factor"] == [1 / BARS["launch"], BARS["launch"]]
 
 
-def test_a_toy_gets_no_advice_on_launches():
+def test_a_toy_is_told_that_its_steps_are_too_small():
     systems = capacity.systems_for([], ["gc200", "bow"], 1)
     assert capacity.estimate(program(), CHIPS["gc200"]).launch_share > 0.9
-    assert "dominate" not in capacity.to_text([program()], systems)
+    text = capacity.to_text([program()], systems)
+    assert "On gc200, bow launches dominate: 100 % of a run. Run 1,000 steps at a time" in text
+    assert "then: a step is too small for an IPU." in text
 
 
 @pytest.mark.parametrize("chip, gigabits", [("gc2", 33), ("gc200", 44), ("bow", 44), ("c600", 66)])

@@ -107,6 +107,23 @@ def test_compilers_end_with_the_build(directory, python, code, signal_number):
     assert pathlib.Path(built.strip()).exists()
 
 
+def test_a_signal_between_two_starts_ends_the_first():
+    codes = []
+
+    def items():
+        yield "compiled"
+        while not build_processes._running:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    def compile_one(_):
+        codes.append(build_processes.run(["sleep", "30"], dict(os.environ)).returncode)
+
+    with pytest.raises(KeyboardInterrupt):
+        build_processes.map_in_parallel(compile_one, items(), 2)
+    assert codes == [-signal.SIGTERM]
+
+
 def test_ignored_signals_stay_ignored(monkeypatch):
     """As below `nohup`."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

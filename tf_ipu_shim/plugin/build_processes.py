@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import TypeVar
 
@@ -48,26 +48,29 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Co
     return subprocess.CompletedProcess(command, process.returncode, output, told)
 
 
-def map_in_parallel(function: Callable[[Item], Result], items: Sequence[Item], count: int) -> list[Result]:
+def map_in_parallel(function: Callable[[Item], Result], items: Iterable[Item], count: int) -> list[Result]:
     """Returns the results of `function`, `count` calls at a time; if interrupted, ends what the calls run.
 
     Example:
         >>> map_in_parallel(abs, [-1, 2], count=2)
         [1, 2]
     """
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        futures = [pool.submit(function, item) for item in items]
+    threads: list[threading.Thread] = []
+    with concurrent.futures.ThreadPoolExecutor(
+        count, initializer=lambda: threads.append(threading.current_thread())
+    ) as pool:
         try:
+            futures = [pool.submit(function, item) for item in items]
             return [future.result() for future in futures]
         except Exception:
             raise
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             # A call may start its process only now.
-            while concurrent.futures.wait(futures, timeout=0).not_done:
+            while alive := [thread for thread in threads if thread.is_alive()]:
                 for process in tuple(_running):
                     _end(process)
-                concurrent.futures.wait(futures, timeout=_SECONDS_BETWEEN_SIGNALS)
+                alive[0].join(_SECONDS_BETWEEN_SIGNALS)
             raise
 
 
