@@ -62,6 +62,23 @@ def test_strategy_run_with_feeds(replicas):
     assert_each_once(outfeed.dequeue(), replicas)
 
 
+def test_programs_that_share_their_feeds(replicas):
+    """Their runs overlap, and their replicas do not advance together."""
+    strategy = ipu_strategy.IPUStrategy()
+    infeed, outfeed = ipu_infeed_queue.IPUInfeedQueue(numbers()), ipu_outfeed_queue.IPUOutfeedQueue()
+
+    def work(thread):
+        @tf.function(jit_compile=True)
+        def step():
+            loops.repeat(ITERATIONS * RUNS, outfeed.enqueue, [], infeed)
+
+        with strategy.scope():
+            return [strategy.run(step)]
+
+    in_threads(work)
+    assert_each_once(outfeed.dequeue(), replicas)
+
+
 def test_one_iterator_of_a_strategy(ipus):
     ipus(1)
     strategy = ipu_strategy.IPUStrategy()

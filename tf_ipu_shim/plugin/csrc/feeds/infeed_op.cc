@@ -50,41 +50,54 @@ class ReplicaElementQueue {
  public:
   Status Next(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source,
               const ReplicaOfProgram& replica, std::vector<Tensor>* element) {
-    const int64_t run = replica.run(), index = replica.index();
+    const int64_t index = replica.index();
     std::unique_lock<std::mutex> lock(mutex_);
-    if (run != run_ || static_cast<int64_t>(waiting_.size()) != replica.count()) {
-      // A new run begins with the dataset's next element; leftovers of a failed run are dropped.
-      run_ = run;
-      waiting_.assign(replica.count(), {});
-      failure_ = OkStatus();
-      ended_ = 0;
-    }
-    if (waiting_[index].empty() && failure_.ok()) failure_ = TakeRow(context, iterator, source);
-    if (waiting_[index].empty()) return End(context, &lock);
-    *element = std::move(waiting_[index].front());
-    waiting_[index].pop_front();
+    // A new run begins with the dataset's next element: leftovers of a failed run are never used. Runs of programs that
+    // share the infeed may overlap.
+    const std::shared_ptr<Run> run = RunOf(replica);
+    if (run->waiting[index].empty() && run->failure.ok()) run->failure = TakeRow(context, iterator, source, run.get());
+    if (run->waiting[index].empty()) return End(context, *run, &lock);
+    *element = std::move(run->waiting[index].front());
+    run->waiting[index].pop_front();
     return OkStatus();
   }
 
  private:
+  static constexpr size_t kMostRuns = 64;  // more than run at a time
+
+  struct Run {
+    std::vector<std::deque<std::vector<Tensor>>> waiting;  // by replica
+    Status failure;    // how the dataset has ended for this run
+    size_t ended = 0;  // replicas that have come to that
+  };
+
+  std::shared_ptr<Run> RunOf(const ReplicaOfProgram& replica) {
+    const int64_t number = replica.run();
+    if (runs_.count(number) == 0) {
+      if (runs_.size() >= kMostRuns) runs_.erase(runs_.begin());  // the oldest
+      runs_[number] = std::make_shared<Run>();
+      runs_[number]->waiting.resize(replica.count());
+    }
+    return runs_[number];
+  }
+
   // An element for each replica. A row that the dataset does not fill is dropped.
-  Status TakeRow(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source) {
-    std::vector<std::vector<Tensor>> row(waiting_.size());
+  Status TakeRow(OpKernelContext* context, data::IteratorResource* iterator, const InfeedSource& source, Run* run) {
+    std::vector<std::vector<Tensor>> row(run->waiting.size());
     for (std::vector<Tensor>& element : row) {
       bool end = false;
       TF_RETURN_IF_ERROR(source.Next(context, iterator, &element, &end));
       if (end) return source.End();
     }
-    for (size_t replica = 0; replica < row.size(); ++replica) waiting_[replica].push_back(std::move(row[replica]));
+    for (size_t replica = 0; replica < row.size(); ++replica) run->waiting[replica].push_back(std::move(row[replica]));
     return OkStatus();
   }
 
   // Reports the dataset's end or error after every replica has reached it. The error of one replica cancels the others,
   // which may still be an iteration behind. Only the op's thread waits here.
-  Status End(OpKernelContext* context, std::unique_lock<std::mutex>* lock) {
-    const Status failure = failure_;
-    const int64_t run = run_;
-    if (++ended_ >= waiting_.size()) {
+  Status End(OpKernelContext* context, Run& run, std::unique_lock<std::mutex>* lock) {
+    const Status failure = run.failure;
+    if (++run.ended >= run.waiting.size()) {
       everybody_.notify_all();
       return failure;
     }
@@ -99,7 +112,7 @@ class ReplicaElementQueue {
     });
     lock->lock();
     everybody_.wait_for(*lock, WaitLimit(), [&] {
-      return !registered || cancelled || run_ != run || ended_ >= waiting_.size();
+      return !registered || cancelled || run.ended >= run.waiting.size();
     });
     lock->unlock();
     manager->DeregisterCallback(token);
@@ -108,10 +121,7 @@ class ReplicaElementQueue {
 
   std::mutex mutex_;  // guards all below
   std::condition_variable everybody_;
-  int64_t run_ = -1;
-  std::vector<std::deque<std::vector<Tensor>>> waiting_;
-  Status failure_;    // how the dataset has ended for this run
-  size_t ended_ = 0;  // replicas that have come to that
+  std::map<int64_t, std::shared_ptr<Run>> runs_;  // by number
 };
 
 // The queue of an iterator, owned by the ops that use it.

@@ -18,6 +18,8 @@ namespace tf_ipu_shim {
 
 inline constexpr char kOutfeedAll[] = "all";
 inline constexpr char kOutfeedLast[] = "get_last";
+// Of a feed's runs that have not ended, or have failed: more than run at a time.
+inline constexpr size_t kMostRuns = 64;
 
 // The queue of one outfeed. Each replica has its own, as replicas need not advance together.
 class Outfeed {
@@ -57,6 +59,8 @@ class Outfeed {
       any |= !elements.empty();
       elements.clear();
     }
+    any |= !incomplete_.empty();
+    incomplete_.clear();
     return any;
   }
   // Dequeues all complete rows: each replica's elements of the iterations that every replica has enqueued.
@@ -104,15 +108,27 @@ class Outfeed {
  private:
   void PutLocked(Element element, bool only_last, size_t replica, size_t replicas, int64_t run)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (elements_.size() != replicas) elements_.assign(replicas, {});
-    if (run != run_) {
-      run_ = run;
-      // The rest of a failed run's last iteration would shift all following elements.
-      const size_t rows = Rows();
-      for (std::deque<Element>& elements : elements_) elements.resize(rows);
+    if (elements_.size() != replicas) {
+      elements_.assign(replicas, {});
+      incomplete_.clear();
     }
-    if (only_last) elements_[replica].clear();
-    elements_[replica].push_back(std::move(element));
+    // A run's rows are complete when each replica has enqueued its element: runs of programs that share the outfeed may
+    // overlap. The rest of a failed run's last iteration stays incomplete.
+    std::vector<std::deque<Element>>& rows = incomplete_[run];
+    rows.resize(replicas);
+    rows[replica].push_back(std::move(element));
+    if (std::any_of(rows.begin(), rows.end(), [](const std::deque<Element>& of_replica) { return of_replica.empty(); })) {
+      if (incomplete_.size() > kMostRuns) incomplete_.erase(incomplete_.begin());
+      return;
+    }
+    for (size_t each = 0; each < replicas; ++each) {
+      if (only_last) elements_[each].clear();
+      elements_[each].push_back(std::move(rows[each].front()));
+      rows[each].pop_front();
+    }
+    if (std::all_of(rows.begin(), rows.end(), [](const std::deque<Element>& of_replica) { return of_replica.empty(); })) {
+      incomplete_.erase(run);
+    }
   }
   size_t Rows() const TF_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (elements_.empty()) return 0;
@@ -123,7 +139,7 @@ class Outfeed {
 
   tensorflow::mutex mutex_;
   std::vector<std::deque<Element>> elements_ TF_GUARDED_BY(mutex_);  // by replica
-  int64_t run_ TF_GUARDED_BY(mutex_) = -1;
+  std::map<int64_t, std::vector<std::deque<Element>>> incomplete_ TF_GUARDED_BY(mutex_);  // by run and replica
   std::function<void()> listener_ TF_GUARDED_BY(mutex_);
   Zeros zeros_ TF_GUARDED_BY(mutex_);
 };
