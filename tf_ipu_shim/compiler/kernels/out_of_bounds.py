@@ -178,17 +178,18 @@ def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) ->
 
 
 def _power(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
-    """Makes an integer's negative power 0, and that of 1 one."""
+    """Makes an integer's negative power 0, and exact of 1 and -1; XLA of TensorFlow 2.15 returns 0 for -1, too."""
     value, exponent = node.input
     kind, known = node.attr["T"].type, _array(exponent, nodes)
     if not _is_signed(kind) or (known is not None and bool((known >= 0).all())):
         return
-    zero, one = added.constant(0, kind), added.constant(1, kind)
+    zero = added.constant(0, kind)
     is_negative = added.op("Less", exponent, zero, T=kind)
-    is_one = added.op("Equal", value, one, T=kind)
-    power = added.op("SelectV2", is_one, one, zero, T=kind)
+    size = added.op("Abs", value, T=kind)
+    is_exact = added.op("Equal", size, added.constant(1, kind), T=kind)
+    power = added.op("SelectV2", is_exact, value, zero, T=kind)
     node.input[0] = added.op("SelectV2", is_negative, power, value, T=kind)
-    node.input[1] = added.op("SelectV2", is_negative, one, exponent, T=kind)
+    node.input[1] = added.op("Abs", exponent, T=kind)
 
 
 _GUARDS: dict[str, Callable[[node_def_pb2.NodeDef, Nodes, _InsertedOps], None]] = {
