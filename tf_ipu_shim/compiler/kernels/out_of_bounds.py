@@ -179,7 +179,7 @@ def _remainder(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) ->
 
 def _power(node: node_def_pb2.NodeDef, nodes: Nodes, added: _InsertedOps) -> None:
     """Makes an integer's negative power 0, and exact of 1 and -1; XLA of TensorFlow 2.15 returns 0 for -1, too."""
-    value, exponent = node.input
+    value, exponent = node.input[:2]  # what it waits for comes after them
     kind, known = node.attr["T"].type, _array(exponent, nodes)
     if not _is_signed(kind) or (known is not None and bool((known >= 0).all())):
         return
