@@ -3,18 +3,21 @@
 python tools/generate_poplibs.py          writes the page
 python tools/generate_poplibs.py --check  ends with status 1 if the page is out of date
 
-With a folder that contains PopLibs' own headers, `--names FOLDER` writes the list of their names, which the page and
-error messages read.
+With a folder that contains PopLibs' own headers, `--names FOLDER` writes two lists: their names, for the page, and the
+declarations of missing ones. Headers with error messages are made of the second.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import pathlib
 import re
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import cpp_declarations
 import cpp_names
 import generated_page
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tf_ipu_shim" / "poplar_sdk"
 NAMES = PACKAGE / "poplibs_names.txt"
+MISSING = PACKAGE / "missing_names.csv"
 PAGE = ROOT / "docs/reference/names/poplibs.md"
 OPTIONS_PAGE = ROOT / "docs/reference/options/poplar_options.md"
 _MACRO = re.compile(r"^#define \w+\([^)]*\)(?:.*\\\n)*.*\n", re.MULTILINE)
@@ -44,8 +48,8 @@ $ eval "$(tf-ipu poplar --shell)"
 $ g++ -shared -fPIC ops.cpp -o libops.so -lpoplar -lpoputil -lpopops
 ```
 
-A program that calls a missing one does not compile: the compiler names the function or header. The second table has
-both.
+A program that calls a missing one does not compile: the compiler names the function and its header. The second table
+has them all.
 
 Functions compute on the CPU. They compute half in float and round once at the end. In `popops::map` each operation of
 an expression rounds. Reductions accumulate floats in double, products in float.
@@ -116,12 +120,41 @@ def poplibs_names() -> dict[str, list[str]]:
 
 
 def write_names(folder: pathlib.Path) -> None:
-    """Writes the list of the names of PopLibs' headers below a folder."""
-    rows = []
+    """Writes the lists of the names of PopLibs' headers below a folder; keeps those of other libraries."""
+    names = [line for line in NAMES.read_text().splitlines(keepends=True) if not (folder / line.split("/")[0]).exists()]
     for header in sorted(folder.glob("*/**/*.hpp")):
         for name in sorted({name.text for name in cpp_names.declared_names(header.read_text(errors="replace"))}):
-            rows.append(f"{header.relative_to(folder)} {name}\n")
-    NAMES.write_text("".join(rows))
+            names.append(f"{header.relative_to(folder)} {name}\n")
+    NAMES.write_text("".join(names))
+    everything, missing = poplibs_names(), missing_names()
+    published = [header for header in everything if (folder / header).exists()]
+    found = cpp_declarations.declarations(published, folder, PACKAGE / "include")
+    others = [row for row in csv.reader(io.StringIO(missing_declarations())) if row[0] not in published]
+    with MISSING.open("w", newline="") as opened:
+        rows = csv.writer(opened, lineterminator="\n")
+        rows.writerows(others)
+        for each in sorted(found, key=lambda each: (each.header, each.name)):
+            if each.name in missing.get(each.header, ()):
+                includes = [name for name in each.includes if not name.startswith("poplar/")]
+                rows.writerow([each.header, each.name, each.text, " ".join(includes)])
+
+
+def missing_names() -> dict[str, list[str]]:
+    """Returns the names of PopLibs' headers that ours do not have, by header."""
+    there = {name for names in present_names().values() for name in names}
+    missing = {header: [name for name in names if name not in there] for header, names in poplibs_names().items()}
+    return {header: names for header, names in missing.items() if names}
+
+
+def missing_declarations() -> str:
+    """The list of declarations without those of names that are there now."""
+    missing, text = missing_names(), io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    with MISSING.open(newline="") as opened:
+        for number, row in enumerate(csv.reader(opened)):
+            if number == 0 or row[1] in missing.get(row[0], ()):
+                rows.writerow(row)
+    return text.getvalue()
 
 
 def _row(header: str, names: Iterable[str]) -> str:
@@ -160,14 +193,13 @@ def options_page() -> str:
 def page() -> str:
     """Returns the page's text."""
     present, everything = present_names(), poplibs_names()
-    there = {name for names in present.values() for name in names}
-    missing = {header: [name for name in names if name not in there] for header, names in everything.items()}
+    missing = missing_names()
     total = sum(map(len, everything.values()))
     text = HEAD.format(present=total - sum(map(len, missing.values())), all=total)
     text += "## There\n\n| header | names |\n|---|---|\n"
     text += "".join(_row(header, names) for header, names in present.items() if names)
     text += "\n## Missing\n\n| header | names |\n|---|---|\n"
-    text += "".join(_row(header, names) for header, names in missing.items() if names)
+    text += "".join(_row(header, names) for header, names in missing.items())
     return text
 
 
@@ -176,4 +208,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--names"]:
         write_names(pathlib.Path(sys.argv[2]))
         sys.exit(0)
-    sys.exit(generated_page.write_or_check_all({PAGE: page, OPTIONS_PAGE: options_page}, __doc__, "poplibs"))
+    pages = {PAGE: page, MISSING: missing_declarations, OPTIONS_PAGE: options_page}
+    sys.exit(generated_page.write_or_check_all(pages, __doc__, "poplibs"))

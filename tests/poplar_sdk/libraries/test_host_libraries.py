@@ -1,4 +1,4 @@
-"""Functions of the host alone: conversions to half, against NumPy, and traces."""
+"""Functions of the host alone: conversions to half, against NumPy, traces, and what is planned."""
 
 import json
 import os
@@ -16,13 +16,13 @@ SOURCE = pathlib.Path(__file__).parents[1] / "programs" / "host_libraries.cpp"
 
 def run(options):
     variables = {name: value for name, value in os.environ.items() if name != "PVTI_OPTIONS"}
-    program = compile_program(SOURCE, "popfloat", "pvti", "poputil")
+    program = compile_program(SOURCE, "popfloat", "pvti", "poplin", "poputil")
     done = subprocess.run([program], env={**variables, **options}, capture_output=True, text=True, check=True)
     return done.stdout.splitlines(), done.stderr
 
 
 def test_halves_of_the_host():
-    lines, _ = run({})
+    lines = run({})[0][4:]
     floats = numpy.array([0.1, -2.5, 65504, 70000, -1e9, 6e-8, 1e-9], numpy.float32)
     saturated = numpy.clip(floats, -65504, 65504).astype(numpy.float16)
     for value, half, line in zip(floats, saturated, lines):
@@ -30,6 +30,16 @@ def test_halves_of_the_host():
         assert int(bits) == half.view(numpy.uint16)
         assert numpy.float32(back) == pytest.approx(float(half), rel=1e-5, abs=0)
         assert int(with_nan) == (0x7E00 if abs(value) > 65504 else half.view(numpy.uint16))
+
+
+def test_products_of_a_layer_are_planned_by_pass():
+    *products, refused = run({})[0][:4]
+    assert products == [  # {groups, rows, depth} times {groups, depth, columns}
+        "product TRAINING_FWD 2 3 4 2 4 5",
+        "product TRAINING_BWD 2 3 5 2 5 4",
+        "product TRAINING_WU 2 4 3 2 3 5",
+    ]
+    assert refused.startswith("refused Unrecognised option 'plan' of poplin::preplan.")
 
 
 def test_nothing_is_traced_unless_asked():

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from tf_ipu_shim import sdk
-from tf_ipu_shim.poplar_sdk.toolchain import sources
+from tf_ipu_shim.poplar_sdk.toolchain import missing_headers, sources
 
 LAST_WRITTEN = "bin/popc"
 _POPC_CODE = (
@@ -78,6 +78,7 @@ def _copy_headers(prefix: pathlib.Path) -> None:
     with tempfile.TemporaryDirectory(dir=prefix) as scratch:
         copy = pathlib.Path(scratch) / "include"
         shutil.copytree(sources.INCLUDE_DIRECTORY, copy)
+        missing_headers.write(copy)
         try:
             copy.rename(target)
         except OSError:

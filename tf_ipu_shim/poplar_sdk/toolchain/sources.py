@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from tf_ipu_shim.plugin import translation_units
-from tf_ipu_shim.poplar_sdk.toolchain import option_headers
+from tf_ipu_shim.poplar_sdk.toolchain import missing_headers, option_headers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE_DIRECTORY = ROOT / "include"
@@ -112,7 +112,7 @@ def digest_of_all(parts: Sequence[str]) -> str:
     digest = hashlib.sha256("\0".join([*parts, *platform.libc_ver(), platform.machine(), *library_flags()]).encode())
     for file in all_files():
         digest.update(b"\0" + str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
-    for text in option_headers.headers().values():
+    for text in (*option_headers.headers().values(), *missing_headers.headers().values()):
         digest.update(b"\0" + text.encode())
     return digest.hexdigest()[:16]
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <iosfwd>
 #include <poplar/Type.hpp>
+#include <tuple>
 #include <vector>
 
 namespace poplin {
@@ -25,6 +26,12 @@ struct ConvParams {
                    std::vector<unsigned> paddingUpper, std::vector<bool> flip);
     friend bool operator==(const InputTransform &a, const InputTransform &b);
     friend bool operator!=(const InputTransform &a, const InputTransform &b) { return !(a == b); }
+    friend bool operator<(const InputTransform &a, const InputTransform &b) {
+      const auto members = [](const InputTransform &t) {
+        return std::tie(t.truncationLower, t.truncationUpper, t.dilation, t.paddingLower, t.paddingUpper, t.flip);
+      };
+      return members(a) < members(b);
+    }
   };
 
   struct OutputTransform {
@@ -38,6 +45,12 @@ struct ConvParams {
                     std::vector<unsigned> paddingUpper);
     friend bool operator==(const OutputTransform &a, const OutputTransform &b);
     friend bool operator!=(const OutputTransform &a, const OutputTransform &b) { return !(a == b); }
+    friend bool operator<(const OutputTransform &a, const OutputTransform &b) {
+      const auto members = [](const OutputTransform &t) {
+        return std::tie(t.truncationLower, t.truncationUpper, t.stride, t.paddingLower, t.paddingUpper);
+      };
+      return members(a) < members(b);
+    }
   };
 
   poplar::Type inputType;
@@ -90,6 +103,14 @@ struct ConvParams {
 
   friend bool operator==(const ConvParams &a, const ConvParams &b);
   friend bool operator!=(const ConvParams &a, const ConvParams &b) { return !(a == b); }
+  friend bool operator<(const ConvParams &a, const ConvParams &b) {
+    const auto members = [](const ConvParams &p) {
+      return std::tie(p.inputType, p.outputType, p.batchSize, p.inputFieldShape, p.kernelShape,
+                      p.inputChannelsPerConvGroup, p.outputChannelsPerConvGroup, p.numConvGroups, p.inputTransform,
+                      p.kernelTransform, p.outputTransform);
+    };
+    return members(a) < members(b);
+  }
 };
 
 std::ostream &operator<<(std::ostream &os, const ConvParams &params);

@@ -9,8 +9,18 @@
 #include <poplar/Program.hpp>
 #include <poplin/ConvParams.hpp>
 #include <poplin/PlanningCache.hpp>
+#include <set>
+#include <tuple>
 
 namespace poplin {
+
+// The key of a convolution's plan. Nothing is planned: a call checks the options only.
+using ConvPlanParams = std::tuple<const poplar::Target *, const ConvParams, const poplar::OptionFlags *>;
+void preplanConvolutions(const std::set<ConvPlanParams> &convs, PlanningCache &cache);
+void preplanConvolutions(poplar::Graph &graph, const std::set<ConvPlanParams> &convs, PlanningCache &cache);
+
+// Throws invalid_option for options that a convolution does not take.
+void convolutionValidateOptions(const poplar::OptionFlags &options);
 
 // Floating-point operations of a convolution and of its gradients.
 std::uint64_t getFwdFlops(const ConvParams &params);

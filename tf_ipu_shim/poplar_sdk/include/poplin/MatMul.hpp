@@ -8,6 +8,9 @@
 #include <poplar/OptionFlags.hpp>
 #include <poplar/Program.hpp>
 #include <poplin/PlanningCache.hpp>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 namespace poplin {
@@ -115,6 +118,24 @@ void matMulGroupedReportPlan(std::ostream &out, const poplar::Graph &graph, cons
                              const poplar::Type &outputType, const std::vector<std::size_t> &aShape,
                              const std::vector<std::size_t> &bShape, const poplar::OptionFlags &options = {},
                              PlanningCache *cache = nullptr);
+
+// A product, and the key of its plan. Nothing is planned: a call checks the options only.
+struct MatMulParams {
+  poplar::Type inputType;
+  poplar::Type outputType;
+  std::vector<std::size_t> aShape;
+  std::vector<std::size_t> bShape;
+  friend bool operator<(const MatMulParams &a, const MatMulParams &b) {
+    return std::tie(a.inputType, a.outputType, a.aShape, a.bShape) <
+           std::tie(b.inputType, b.outputType, b.aShape, b.bShape);
+  }
+};
+using MatMulPlanParams = std::tuple<const poplar::Target *, const MatMulParams, const poplar::OptionFlags *>;
+using MatMulToConvOptions = std::unordered_map<const poplar::OptionFlags *, poplar::OptionFlags>;
+void preplanMatMuls(const std::set<MatMulPlanParams> &matmuls, matmul::PlanningCache &cache);
+
+// Throws invalid_option for options that a product does not take.
+void matmulValidateOptions(const poplar::OptionFlags &options);
 
 // The view with rows and columns of each group exchanged.
 poplar::Tensor transposeGroupedMatrix(const poplar::Tensor &A);
