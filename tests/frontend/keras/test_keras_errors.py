@@ -268,6 +268,12 @@ def test_a_model_from_outside_has_no_extensions():
         ("gradient_accumulation", {"num_mini_batches": 1}, ValueError, "Found `num_mini_batches` key"),
         ("gradient_accumulation", {"experimental_normalize_gradients": True}, ValueError, "Found `experimental_norm"),
         ("gradient_accumulation", {"nonsense": True}, TypeError, "takes no argument 'nonsense'"),
+        (
+            "gradient_accumulation",
+            {"gradient_accumulation_steps_per_replica": 2, "gradient_accumulation_count": 2},
+            TypeError,
+            "takes no argument 'gradient_accumulation_count'",
+        ),
         ("gradient_accumulation", {"gradient_accumulation_reduction_method": "x"}, ValueError, "Cannot parse x as"),
         ("gradient_accumulation", {"use_v2_gradient_accumulation_optimizer": "no"}, TypeError, "use_v2_.* not .no"),
         ("gradient_accumulation", {"offload_weight_update_variables": "False"}, TypeError, "offload_weight_.* 'False'"),
@@ -319,6 +325,14 @@ def test_wrong_options(method, options, error, match):
     with strategy().scope():
         with pytest.raises(error, match=match):
             getattr(sequential(), f"set_{method}_options")(**options)
+
+
+def test_a_count_of_no_accumulation_is_left_out_with_a_warning(caplog):
+    with strategy().scope(), caplog.at_level("WARNING", "tensorflow"):
+        model = sequential()
+        model.set_gradient_accumulation_options(gradient_accumulation_count=6)
+    assert "has no argument `gradient_accumulation_count`: the model accumulates no gradients" in caplog.text
+    assert model._ipu.options.accumulation_kwargs == {}
 
 
 def test_asynchronous_is_a_switch():

@@ -41,7 +41,7 @@ class OptionSetters:
             gradient_accumulation_optimizer_kwargs, gradient_accumulation_reduction_method
         )
         steps = options.check_steps(gradient_accumulation_steps_per_replica)
-        options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs)
+        options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs, steps)
         booleans.check_boolean("use_v2_gradient_accumulation_optimizer", use_v2_gradient_accumulation_optimizer)
         keywords = gradient_accumulation_optimizer_kwargs
         note_arguments(

@@ -13,12 +13,14 @@ from tf_ipu_shim.frontend.feeds.ipu_infeed_queue import IPUInfeedQueue
 from tf_ipu_shim.frontend.feeds.ipu_outfeed_queue import IPUOutfeedQueue
 from tf_ipu_shim.frontend.optimizers.gradient_accumulation_optimizer import check_options
 from tf_ipu_shim.frontend.pipelines import pipelining_ops
+from tf_ipu_shim.tf_private.utilities import tf_logging
 
+_COUNT = "gradient_accumulation_count"
 _INFEED_AUTOMATIC = ("dataset",)
 _INFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor")
 _OUTFEED_INVALID = ("feed_name", "device_ordinal", "replication_factor", "outfeed_mode", "outfeed_all")
 _PIPELINE_EXPLICIT = {
-    "gradient_accumulation_count": "gradient_accumulation_steps_per_replica",
+    _COUNT: "gradient_accumulation_steps_per_replica",
     "pipeline_depth": "gradient_accumulation_steps_per_replica",
     "device_mapping": "device_mapping",
     "accumulate_outfeed": "accumulate_outfeed",
@@ -82,10 +84,10 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def check_accumulation_kwargs(kwargs: Any) -> None:
+def check_accumulation_kwargs(kwargs: Any, steps: int | None) -> None:
     """Checks the arguments of the accumulating optimizer."""
     name = "gradient_accumulation_optimizer_kwargs"
-    if not isinstance(kwargs, Mapping):
+    if not isinstance(kwargs, dict):
         raise TypeError(f"`{name}` must be a dictionary, not {type(kwargs).__name__}. Pass a dictionary.")
     if "opt" in kwargs:
         raise ValueError(
@@ -98,6 +100,13 @@ def check_accumulation_kwargs(kwargs: Any) -> None:
             "`set_gradient_accumulation_options` instead."
         )
     _check_no_normalise(kwargs, "set_gradient_accumulation_options")
+    if _COUNT in kwargs and steps in (None, 1):
+        # A published program passes it. Graphcore's TensorFlow reads these arguments if gradients are accumulated.
+        tf_logging.warning(
+            f"set_gradient_accumulation_options has no argument `{_COUNT}`: the model accumulates no gradients. Pass "
+            "`gradient_accumulation_steps_per_replica` to accumulate them."
+        )
+        kwargs.pop(_COUNT)
     for key in kwargs:
         if key not in _ACCUMULATOR_OPTIONS:
             raise TypeError(
