@@ -400,7 +400,7 @@ def test_optimise_latency_is_a_switch(graph, make):
         make("False")
 
 
-def test_arguments_of_older_sdks(graph, ipus):
+def test_arguments_of_older_sdks(graph, ipus, monkeypatch):
     """The name came before the device then, the mode after the name, and replicas were counted by hand."""
     ipus([1, 2])
     infeed = IPUInfeedQueue(numbers(5), "images", 1, replication_factor=2, data_to_prefetch=2)
@@ -425,6 +425,10 @@ def test_arguments_of_older_sdks(graph, ipus):
         IPUOutfeedQueue("losses", outfeed_all=3)
     with pytest.raises(ValueError, match="Replication factor must be >= 1, but 0"):
         IPUOutfeedQueue("losses", replication_factor=0)
+    with pytest.raises(ValueError, match="Device ordinal must be an integer, not True"):
+        IPUOutfeedQueue("losses", None, True)
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "1.4")  # until SDK 2.0, `outfeed_all` is the third
+    assert IPUOutfeedQueue("losses", None, True, 1, 2, 1)._device_ordinal == 1
 
 
 def test_an_infeed_that_was_not_started_cannot_be_deleted(graph):

@@ -116,6 +116,16 @@ def test_recurrent_layers_of_sdk_1_4_have_fixed_activations(monkeypatch: Any, la
         getattr(layers, layer)(4, **arguments)
 
 
+def test_recurrent_layers_of_sdk_1_2_take_the_state_second(monkeypatch: Any) -> None:
+    x, state = numbers(2, 3, 4), [numbers(2, 4), numbers(2, 4)]
+    layer = layers.PopnnLSTM(4)
+    expected = layer(x, initial_state=state).numpy()
+    with pytest.raises(errors.UnsupportedError, match="Pass initial_state and training by keyword"):
+        layer(x, state)
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "1.2")
+    np.testing.assert_array_equal(layer(x, state).numpy(), expected)
+
+
 def test_recurrent_layers_refuse_masks_and_other_activations() -> None:
     with pytest.raises(errors.UnsupportedError, match="does not support masks"):
         layers.PopnnLSTM(4)(numbers(2, 3, 4), mask=tf.ones([2, 3], tf.bool))

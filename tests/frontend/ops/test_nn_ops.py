@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import ipu_tensorflow_addons.keras.layers as layers
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -204,6 +205,21 @@ def test_dropout_with_seed_and_noise_shape() -> None:
 def test_dropout_refuses(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rand_ops.dropout(tf.ones([2, 3]), **arguments)
+
+
+def test_dropout_of_sdk_1_2_takes_a_scale_and_the_seed_first(monkeypatch: Any) -> None:
+    x = np.ones([8, 8], np.float32)
+    mask = rand_ops.dropout(x, 0.5, seed=[1, 2]).numpy() / 2
+    with pytest.raises(TypeError, match=r"arguments \['scale'\]; under SDK 3.4 expected only ref"):
+        rand_ops.dropout(x, 0.5, scale=3.0)
+    monkeypatch.setenv("TF_IPU_SHIM_SDK", "1.2")
+    np.testing.assert_array_equal(rand_ops.dropout(x, [1, 2], 0.5).numpy(), 2 * mask)
+    np.testing.assert_array_equal(rand_ops.dropout(x, [1, 2], 0.5, 1, None, 3.0).numpy(), 3 * mask)
+    assert np.any(rand_ops.dropout(x, seed=[1, 2], seed_modifier=5).numpy() != 2 * mask)
+    np.testing.assert_array_equal(rand_ops.dropout(x, rate=0.0, scale=3.0).numpy(), 3 * x)
+    layer = layers.Dropout(0.5, None, [1, 2], 5)
+    expected = rand_ops.dropout(x, seed=[1, 2], seed_modifier=5).numpy()
+    np.testing.assert_array_equal(layers.Dropout.from_config(layer.get_config())(x, training=True).numpy(), expected)
 
 
 def test_dropout_refuses_types() -> None:

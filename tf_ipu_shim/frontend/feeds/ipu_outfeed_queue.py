@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tensorflow.compat.v2 import nest
 
 from tf_ipu_shim import plugin
+from tf_ipu_shim.configuration.argument_order import argument_order
 from tf_ipu_shim.configuration.arguments import note_arguments
 from tf_ipu_shim.frontend.feeds import feed_arguments, feed_names
 from tf_ipu_shim.frontend.tracing import ipu_compiler, single_replica, tracing, uncompiled_graph
@@ -67,6 +68,12 @@ class IPUOutfeedQueue(feed_names.NonCopyable):
         (8.0, [1.0, 2.0, 4.0])
     """
 
+    @argument_order(
+        0,
+        "feed_name outfeed_mode outfeed_all device_ordinal replication_factor io_batch_size",
+        until=(2, 0),
+        when=lambda first: isinstance(first, str),
+    )
     @feed_arguments.accept_old_order(
         0, "feed_name", "outfeed_mode", "device_ordinal", "replication_factor", "io_batch_size"
     )

@@ -14,6 +14,7 @@ from tf_ipu_shim.frontend.tracing.internal_variables import internal
 
 _keras = keras2.public_module()
 _ACTIVATIONS_SINCE = (2, 0)  # those that can be chosen
+_STATE_SECOND_UNTIL = (1, 3)  # the last SDK whose layers take the initial state as the second argument
 
 
 class PopnnRNN(IPULayer):
@@ -197,10 +198,12 @@ class PopnnRNN(IPULayer):
         """
         if len(inputs.shape) != 3:
             raise ValueError(f"inputs tensor must be 3D, got shape {inputs.shape}.")
+        if sdk.current() <= _STATE_SECOND_UNTIL and _is_state(mask):
+            mask, initial_state = None, mask
         if mask is not None:
             raise errors.UnsupportedError(
                 f"{type(self).__name__} does not support masks: it runs all time steps. Remove the masking layer, or "
-                f"use tf.keras.layers.{self._kind}."
+                f"use tf.keras.layers.{self._kind}. Pass initial_state and training by keyword."
             )
         inputs = inputs if self.time_major else tf.transpose(inputs, [1, 0, 2])
         inputs = self._dropped(inputs, training)
@@ -271,7 +274,7 @@ class PopnnRNN(IPULayer):
 
         def drop() -> Any:
             shape = inputs.shape.as_list()
-            return rand_ops.dropout(inputs, self.dropout, [1, *shape[1:]], self.dropout_seed)
+            return rand_ops.dropout(inputs, rate=self.dropout, noise_shape=[1, *shape[1:]], seed=self.dropout_seed)
 
         if tf.is_tensor(training):
             return tf.cond(tf.cast(training, tf.bool), drop, lambda: tf.identity(inputs))
@@ -304,3 +307,8 @@ class PopnnRNN(IPULayer):
 def constructor_arguments(arguments: dict[str, Any]) -> list[str]:
     """Returns which of a constructor's local variables are arguments of recurrent layers."""
     return [name for name in arguments if name not in ("self", "units", "kwargs", "__class__")]
+
+
+def _is_state(mask: Any) -> bool:
+    """Returns whether the second argument of a layer is its initial state, not a mask."""
+    return isinstance(mask, (list, tuple)) or (tf.is_tensor(mask) and mask.dtype.is_floating)

@@ -6,7 +6,18 @@ from typing import Any
 
 import tensorflow.compat.v2 as tf
 
+from tf_ipu_shim import sdk
+from tf_ipu_shim.configuration.argument_order import argument_order
 
+LAST_WITH_SCALE = (1, 3)  # the last SDK whose dropout has `seed_modifier` and `scale`
+
+
+@argument_order(
+    1,
+    "seed rate seed_modifier noise_shape scale name",
+    until=LAST_WITH_SCALE,
+    when=lambda second: not isinstance(second, (int, float)),
+)
 def dropout(
     x: Any,
     rate: float = 0.5,
@@ -26,7 +37,8 @@ def dropout(
         seed: `[2]` integers; the same seed results in the same mask. None: another mask in each run.
         name: the name of the op.
         **kwargs: `ref`, whether the backward pass must use the same mask in case the tensor's layout differs there.
-            It always does here.
+            It always does here. SDK 1.2 and 1.3 have two more: `scale` replaces the factor of the others, and another
+            `seed_modifier` results in another mask for the same seed. Their `seed` may come before the rate.
 
     Returns:
         A tensor like x.
@@ -41,13 +53,18 @@ def dropout(
         >>> sorted(set(dropout(tf.ones([100]), rate=0.5, seed=[1, 2]).numpy().tolist()))
         [0.0, 2.0]
     """
-    unknown = sorted(set(kwargs) - {"ref"})
+    known = {"ref", "scale", "seed_modifier"} if sdk.current() <= LAST_WITH_SCALE else {"ref"}
+    unknown = sorted(set(kwargs) - known)
     if unknown:
-        raise TypeError(f"dropout() got unexpected keyword arguments {unknown}; expected only `ref`. Remove them.")
+        raise TypeError(
+            f"dropout() got unexpected keyword arguments {unknown}; under SDK {sdk.current()} expected only "
+            f"{', '.join(sorted(known))}. Remove them."
+        )
     x = tf.convert_to_tensor(x)
     rate = float(rate)
     if not 0.0 <= rate < 1.0:
         raise ValueError(f"The rate must be in the range [0, 1), but was {rate}. Pass a rate in this range.")
+    scale = 1.0 / (1.0 - rate) if kwargs.get("scale") is None else float(kwargs["scale"])
     mask = mask_shape(x, noise_shape)
     if seed is not None:
         seed = tf.convert_to_tensor(seed)
@@ -59,11 +76,12 @@ def dropout(
             raise TypeError(
                 f"Expected the seed of dropout to be two integers, but got {seed.dtype.name}. Pass two integers."
             )
-    elif rate == 0.0:
+        seed += tf.cast([0, kwargs.get("seed_modifier", 1) - 1], seed.dtype)
+    elif rate == 0.0 and scale == 1.0:
         return tf.identity(x, name=name)
     else:
         seed = new_seed()
-    return tf.identity(apply_dropout(x, seed, rate, 1.0 / (1.0 - rate), mask), name=name)
+    return tf.identity(apply_dropout(x, seed, rate, scale, mask), name=name)
 
 
 def new_seed() -> Any:
