@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import pathlib
@@ -44,6 +45,7 @@ HIDDEN = (_OWN + os.sep, *_directories("tensorflow", "tensorflow_estimator", "ke
 _CALLED_FILES = _directories(*_CALLED)
 
 
+@functools.lru_cache(maxsize=8192)  # of each op's stack, again and again
 def is_users(file: str) -> bool:
     """Returns whether a source file is the user's.
 
