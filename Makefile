@@ -26,9 +26,9 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
-# Two processes, whole files each: a file's tests share what they build. Where one dies, the other runs what is left:
-# pytest-xdist may wait for ever for one that takes its place.
-SIDE_BY_SIDE := -n 2 --dist loadfile --max-worker-restart 0
+# Three processes for CI's two cores, as one often waits for processes of its own. Whole files each: a file's tests share
+# what they build. Where one dies, the others run what is left: pytest-xdist may wait for ever for one that takes its place.
+SIDE_BY_SIDE := -n 3 --dist loadfile --max-worker-restart 0
 BIN := .venv/bin
 BIN_221 := .venv-221/bin
 PIP := -m pip --disable-pip-version-check -q
