@@ -160,7 +160,8 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
             from tf_ipu_shim.legacy.names.contrib import loader as table
 
             from tensorflow.contrib.ipu import popnn_rnn, utils
-            from tensorflow.contrib.ipu.python import ipu_compiler, popnn_normalization
+            from tensorflow.contrib.ipu.python import internal, ipu_compiler, popnn_normalization
+            from tensorflow.contrib.ipu.python import popops_cross_replica_sum, poprand
             from tensorflow.contrib.ipu.python.ops import ipu_scope
             from tensorflow.contrib.ipu.python.sharding import propagate_sharding
 
@@ -168,7 +169,8 @@ def test_contrib_and_sizes_of_tensorflow_1(python):
             assert contrib.ipu is ipu and ipu_compiler is ipu.ipu_compiler and utils is ipu.utils
             assert ipu_scope is contrib.ipu.ops.ipu_scope is ipu.scopes.ipu_scope
             assert popnn_rnn is ipu.rnn_ops and popnn_normalization.group_norm is ipu.normalization_ops.group_norm
-            assert propagate_sharding is ipu.sharding.propagate_sharding
+            assert propagate_sharding is ipu.sharding.propagate_sharding and poprand is ipu.rand_ops
+            assert internal.remap is ipu.internal_ops.remap and popops_cross_replica_sum is ipu.cross_replica_ops
             assert ops is ipu.ops and tf.python.ipu is ipu and not hasattr(tf.compat.v1, "nonsense")
             for module in table.MODULES:
                 for name, place in table.places(module).items():

@@ -25,8 +25,11 @@ _PATHS = {
     **{name: f"ops.{name}" for name in ops.MODULES if name != "op_util"},
     "popfloat_cast_to_gfloat": "ops.experimental.popfloat_cast_to_gfloat",
     **{name: f"optimizers.{name}" for name in _OPTIMIZERS},
-    "popnn_normalization": "ops.normalization_ops",  # before SDK 1.0, as is the next one
+    "internal": "ops.internal_ops",  # before SDK 1.0, as are the next four
+    "popnn_normalization": "ops.normalization_ops",
     "popnn_rnn": "ops.rnn_ops",
+    "popops_cross_replica_sum": "ops.cross_replica_ops",
+    "poprand": "ops.rand_ops",
     "layers": "keras.layers",
     "losses": "keras.losses",
 }

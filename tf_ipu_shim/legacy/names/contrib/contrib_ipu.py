@@ -5,7 +5,13 @@ from __future__ import annotations
 NAME = "tensorflow.contrib.ipu"
 _TODAY = "tensorflow.python.ipu"
 _FILES = f"{NAME}.python"  # the modules were in this package, and in the one above it too
-_RENAMED = {"popnn_normalization": "ops.normalization_ops", "popnn_rnn": "ops.rnn_ops"}
+_RENAMED = {
+    "internal": "ops.internal_ops",
+    "popnn_normalization": "ops.normalization_ops",
+    "popnn_rnn": "ops.rnn_ops",
+    "popops_cross_replica_sum": "ops.cross_replica_ops",
+    "poprand": "ops.rand_ops",
+}
 
 
 def find(fullname: str) -> str | None:
