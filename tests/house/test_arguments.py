@@ -169,7 +169,6 @@ NOT_READ = {
     ("frontend.keras", "PollingThreadPredict.postprocess", "num_samples_processed"): _HELPER,
     ("frontend.layers", "Dense._converted", "dtype"): "Keras asks initializers so; the bits have one type",
     ("frontend.layers", "Dense._converted", "kwargs"): "Keras asks initializers so; the bits have one type",
-    ("frontend.layers", "PopnnRNN.call", "mask"): _REFUSED,
     ("frontend.validation", "three_state", "name"): "for the text of an error",
     ("legacy.old_keras", "chosen_count", "name"): "for the text of an error",
     **{("legacy.old_keras", f"OldModel.{call}", "kwargs"): _REFUSED for call in ("fit", "evaluate", "predict")},
