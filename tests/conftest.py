@@ -15,6 +15,7 @@ import file_marks
 import forking
 import hypothesis
 import pytest
+import slow_cases
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Processes that run tests side by side have a machine each; IPUs are locked by files.
@@ -53,6 +54,7 @@ def pytest_ignore_collect(collection_path, config):
 
 def pytest_collection_modifyitems(config, items):
     """Marks what imports TensorFlow in the test process, and builds the plugin first."""
+    slow_cases.leave_out_cases(items)
     others = ("without_tensorflow", "subprocess", "slow")
     for item in items:
         if not any(map(item.get_closest_marker, others)):

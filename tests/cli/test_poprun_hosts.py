@@ -67,6 +67,7 @@ def command(python):
     return [*UNSHARE, *started], {**variables, "PYTHONPATH": str(ROOT), "LOCKS": str(locks)}
 
 
+@pytest.mark.slow
 @two_hosts
 def test_instances_of_two_hosts_are_one_job(python, command):
     words, environment = command

@@ -52,6 +52,7 @@ def check_start(python, environment):
     assert "MissingModuleError: Graphcore's ipu_tensorflow_addons.util exists in SDK" in refused.stderr
 
 
+@pytest.mark.slow
 def test_wheel(python, environment, wheel):
     environment.install(wheel)
     check_start(python, environment)
@@ -107,6 +108,7 @@ build._source_files = lambda named: sources
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # setuptools' and wheel's of each other
 @pytest.mark.parametrize(("compiler", "built"), [("g++", 1), ("no-such-compiler", 0)])
 def test_wheel_is_compiled_where_tensorflow_is(checkout, tmp_path, monkeypatch, compiler, built):

@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore:non-integer arguments to randra
 Schedule = ipu.ops.pipelining_ops.PipelineSchedule
 
 
+@pytest.mark.ci_cases(9)
 @pytest.mark.parametrize(
     "make, ipus_wanted, count, batch",
     [

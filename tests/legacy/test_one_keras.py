@@ -71,6 +71,7 @@ Nameless = made["Nameless"]  # has no __module__, as a class of jaxlib
 """
 
 
+@pytest.mark.slow
 def test_layers_of_all_names_are_in_one_model(python):
     imported = "import importlib.util\nfrom tensorflow.python import ipu"
     for first, last in ((imported, ""), (NAMELESS, imported)):

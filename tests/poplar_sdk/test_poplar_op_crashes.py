@@ -10,6 +10,8 @@ import textwrap
 import pytest
 from slow_cases import slowly
 
+pytestmark = pytest.mark.one_version
+
 
 @pytest.mark.parametrize(
     ("op_name", "ends", "line"),

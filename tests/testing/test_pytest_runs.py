@@ -52,6 +52,7 @@ def run(pytester, monkeypatch):
     return start
 
 
+@pytest.mark.slow
 def test_baselines_in_another_order_and_the_table(run):
     result = run(BASELINES, "--ipu-report")
     result.assert_outcomes(passed=2, failed=2)
@@ -92,6 +93,7 @@ def test_markers_of_graphcores_examples(run):
     result.assert_outcomes(passed=1, warnings=1)
 
 
+@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize("name", ["ipu_sytem", "ipusystem"])
 @pytest.mark.parametrize("options", [(), ("--strict-markers",)])
 def test_misspelt_marker(run, name, options):

@@ -252,6 +252,7 @@ MARKS = {
 }
 
 
+@pytest.mark.ci_cases(8)
 @pytest.mark.parametrize(
     "net",
     [pytest.param(net, marks=MARKS.get(net.__name__, pytest.mark.one_version)) for net in gradients.NETS],

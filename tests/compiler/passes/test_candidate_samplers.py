@@ -77,6 +77,7 @@ def drawn_one_by_one(distribution, classes, count):
     return drawn, expected
 
 
+@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize("distribution", SAMPLERS)
 def test_without_replacement(ipus, execution_mode, distribution):
     ipus(1)

@@ -58,6 +58,7 @@ LOOPS = {
 
 
 # All that is called in one place, and all places with one of them.
+@pytest.mark.ci_cases(5)
 @pytest.mark.parametrize(
     ("where", "what"),
     [*(("a loop", what) for what in INNER), *(slowly(where, "gather") for where in LOOPS if where != "a loop")],
@@ -90,6 +91,7 @@ def test_what_differs_between_iterations_stays_a_value(ipus):
     np.testing.assert_array_equal(run.steps[0][1], np.full([3, 3], 2 * 5 * 5))
 
 
+@pytest.mark.ci_cases(7)
 @pytest.mark.parametrize(
     ("where", "what"),
     [

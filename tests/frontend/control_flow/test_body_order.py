@@ -20,6 +20,7 @@ def version(request, monkeypatch):
 # Those after 10 differ if ops that no result needs count, both branches have the same names, constants don't wait for
 # the iteration or branch that they stand in, arguments of nested loops are named by the loop, and a branch that ends
 # before its nested branch has read a variable. In `mixed`, a branch and a body call functions.
+@pytest.mark.ci_cases(7)
 @pytest.mark.parametrize(
     ("kind", "version", "seed"),
     [("cond", 1, 2), ("cond", 1, 26), ("cond", 1, 31), ("cond", 1, 49), ("cond", 1, 137), ("cond", 2, 1)]

@@ -48,6 +48,7 @@ def derivatives(norm: Any, x: Any, parameters: list[Any]) -> list[Any]:
     return [y, *first, *outer.gradient(again, sources)]
 
 
+@pytest.mark.ci_cases(5)
 @pytest.mark.parametrize("traced", [False, True], ids=["eager", "function"])
 @pytest.mark.parametrize("given", [(True, True), (True, False), (False, True), (False, False)])
 @pytest.mark.parametrize("strided", [False, True])

@@ -66,6 +66,7 @@ def test_ctc_beam_search_against_all_paths(blank: int) -> None:
                 assert labels[sample, place].numpy().tolist() == [*sequence] + [blank] * (4 - len(sequence))
 
 
+@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize("blank", [0, 3, -2])
 def test_ctc_loss(blank: int) -> None:
     logits = 2 * numbers(7, 4, 5)

@@ -35,6 +35,7 @@ def test_bare(name):
     assert_same(train(OPTIMIZERS[name], iterations=3), by_hand(OPTIMIZERS[name], updates=3, batches=1))
 
 
+@pytest.mark.ci_cases(6)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_accumulated(name):
     def wrapped():
@@ -43,6 +44,7 @@ def test_accumulated(name):
     assert_same(train(wrapped), by_hand(OPTIMIZERS[name]))
 
 
+@pytest.mark.ci_cases(3)
 @pytest.mark.parametrize("method", ["MEAN", "running_mean", optimizers.GradientAccumulationReductionMethod.MEAN])
 @pytest.mark.parametrize("optimizer", CONTROL)
 def test_reduction_methods(optimizer, method):

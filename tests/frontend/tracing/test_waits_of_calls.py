@@ -121,6 +121,7 @@ def program(reads, x):
     return [tf.identity(result) for result in results]
 
 
+@pytest.mark.ci_cases(6)
 @pytest.mark.usefixtures("version")
 @pytest.mark.parametrize("reads", READS)
 def test_what_a_script_waits_for_has_been_written(ipus, execution_mode, reads):

@@ -68,6 +68,7 @@ class Seen(tf.train.SessionRunHook, tf.train.CheckpointSaverListener):
         self.saved.append(int(step))
 
 
+@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize(
     ("loop", "own_saver"),
     [(1, False), slowly(4, False), (4, True), slowly(5, True), (13, False), (20, False), slowly(20, True)],
@@ -97,6 +98,7 @@ def test_training_goes_on_after_a_short_loop(tmp_path):
     np.testing.assert_allclose(estimator.get_variable_value("weight"), other.get_variable_value("weight"), rtol=1e-4)
 
 
+@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize("loop", [1, 5, 13, 20])
 def test_evaluation_takes_a_short_loop_in(stock, stock_scores, loop):
     scores = IPUEstimator(model_fn, stock.model_dir, config(loop)).evaluate(dataset, name=f"of_{loop}")
@@ -106,6 +108,7 @@ def test_evaluation_takes_a_short_loop_in(stock, stock_scores, loop):
         np.testing.assert_allclose(scores[name], expected[name], rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize("loop", [1, 5, 20])
 def test_metrics_on_the_host_take_a_short_loop_in(stock, stock_scores, loop):
     def on_host(labels, predictions):
@@ -160,6 +163,7 @@ def pipeline_fn(mode):
     )
 
 
+@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize(("batches", "updates"), [(12, 3), (13, 3), (11, 2), (3, 0), (8, 2)])
 def test_pipelines_count_the_updates_of_a_short_loop(batches, updates, tmp_path):
     """A loop is two updates of four mini-batches; gradients whose update has not come are lost."""

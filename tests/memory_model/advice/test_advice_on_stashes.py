@@ -90,6 +90,7 @@ def test_what_is_advised_is_what_it_then_needs(model, recompute):
     assert told
 
 
+@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize("begins", [[4], [2, 4, 5]])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_program_s_own_cut_is_counted_as_when_it_was_built(model, begins, monkeypatch):

@@ -146,6 +146,7 @@ def test_fit_takes_a_wrapper(make):
         assert_close(actual, expected)
 
 
+@pytest.mark.ci_cases(3)
 @pytest.mark.parametrize(
     ("wrap", "batch"),
     [
