@@ -228,6 +228,43 @@ def test_a_script_builds_when_it_calls_make(python, tmp_path):
     assert shown.split() == ["before", "built", "popc"]
 
 
+LOADING = """
+import ctypes, importlib.machinery, importlib.util, sys
+from tf_ipu_shim.poplar_sdk.toolchain import build
+if sys.argv[1] == "import":
+    loader = importlib.machinery.ExtensionFileLoader("linked", "./liblinked.so")
+    try:
+        importlib.util.module_from_spec(importlib.util.spec_from_loader("linked", loader))
+    except ImportError as error:
+        print(error)
+else:
+    ctypes.CDLL("./liblinked.so")
+    print("loaded")
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"), [("import", "does not define module export function"), ("open", "loaded")]
+)
+def test_what_is_linked_to_the_libraries_loads(python, how, expected):
+    prefix, folder = build.ensure_built(), python.directory
+    source = "#include <poplar/Type.hpp>\nbool known() { return poplar::FLOAT.toString().empty(); }\n"
+    words = [
+        "g++",
+        "-shared",
+        "-fPIC",
+        "-std=c++17",
+        f"-I{prefix}/include",
+        "-xc++",
+        "-",
+        "-o",
+        folder / "liblinked.so",
+    ]
+    subprocess.run([*words, f"-L{prefix}/lib", "-lpoplar"], input=source, text=True, check=True)
+    script = python.script(LOADING.replace("./", f"{folder}/"))
+    assert expected in python.succeeds("-m", "tf_ipu_shim.cli", "run", script, how)
+
+
 def test_an_event_after_the_module_is_cleared(monkeypatch):
     """Python sets a module's names to None as it ends, and audits on."""
     monkeypatch.setattr(build_on_demand, "_EVENTS", None)

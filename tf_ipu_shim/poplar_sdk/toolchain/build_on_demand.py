@@ -1,23 +1,33 @@
-"""Builds the Poplar libraries when a script starts `make`, CMake, `popc`, or a compiler that links them."""
+"""Builds the Poplar libraries when a script starts `make`, CMake, `popc`, or a compiler that links them.
+
+Loads them before an extension module that is linked to them. The dynamic loader does not find them: it has read
+`LD_LIBRARY_PATH` when the process started.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import pathlib
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tf_ipu_shim import errors
-from tf_ipu_shim.poplar_sdk.toolchain import build, environment
+from tf_ipu_shim.poplar_sdk.toolchain import build, environment, sources
 
 _BUILDERS = frozenset({"make", "gmake", "cmake", "ninja", "popc"})
 _LINKS_POPLAR = re.compile(r"(?:^|\s)-lpop")
 _EVENTS = {"subprocess.Popen": 1, "os.system": 0, "os.posix_spawn": 1, "os.exec": 1, "os.spawn": 2}
 """Python's audit events that start a process, and which argument has the command's words."""
-_state = {"installed": False, "done": False}
+_LOADS = {"import": 1, "ctypes.dlopen": 0}
+"""Audit events that load a shared library, and which argument has its path."""
+_LINKED = re.compile(rb"\0lib(?:pop\w+|gcl)\.so\0")
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", sys.base_prefix + os.sep)
+_state = {"installed": False, "done": False, "loaded": False}
 
 
 def install() -> None:
@@ -29,8 +39,17 @@ def install() -> None:
         sys.addaudithook(_audit)
 
 
-def _audit(event: str, arguments: tuple[Any, ...], positions: Mapping[str, int] = _EVENTS) -> None:
-    """Holds the table itself: events may arrive after the interpreter has cleared this module."""
+def _audit(
+    event: str,
+    arguments: tuple[Any, ...],
+    positions: Mapping[str, int] = _EVENTS,
+    loads: Mapping[str, int] = _LOADS,
+    ending: Callable[[], bool] = sys.is_finalizing,
+) -> None:
+    """Holds the tables itself: events may arrive after the interpreter has cleared this module."""
+    if event in loads and not ending() and not _state["loaded"] and is_linked(arguments[loads[event]]):
+        _state["loaded"] = True
+        _load_libraries()
     if event not in positions or _state["done"]:
         return
     if needs_libraries(arguments[positions[event]]):
@@ -39,6 +58,32 @@ def _audit(event: str, arguments: tuple[Any, ...], positions: Mapping[str, int] 
             build.ensure_built()
         except errors.PluginError as error:
             print(error, file=sys.stderr)
+
+
+def is_linked(path: Any) -> bool:
+    """Returns whether a shared library is linked to one of Poplar's; False for installed packages and other objects.
+
+    Example:
+        >>> is_linked("/nowhere/ops.so")
+        False
+    """
+    if not isinstance(path, (str, bytes, os.PathLike)) or not os.fsdecode(path).endswith(".so"):
+        return False
+    if any(part in os.path.abspath(os.fsdecode(path)) for part in _INSTALLED):
+        return False
+    try:
+        return _LINKED.search(pathlib.Path(os.fsdecode(path)).read_bytes()) is not None
+    except OSError:
+        return False
+
+
+def _load_libraries() -> None:
+    try:
+        folder = build.ensure_built() / "lib"
+        for library in sources.library_names():
+            ctypes.CDLL(str(folder / sources.file_name(library)))
+    except (errors.PluginError, OSError) as error:  # what is loaded next fails and names the library
+        print(error, file=sys.stderr)
 
 
 def needs_libraries(command: str | bytes | os.PathLike[str] | Sequence[Any]) -> bool:
