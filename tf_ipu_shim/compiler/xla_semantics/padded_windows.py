@@ -42,7 +42,8 @@ OPERANDS = {
     ),
 }
 _LEAVES_OUT_OTHER_CHANNELS = "DepthwiseConv2dNativeBackpropFilter"
-_MULTIPLIES_BETWEEN_STRIDES = ("Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
+_MULTIPLIES_BETWEEN_STRIDES = "DepthwiseConv2dNativeBackpropInput"
+_BY_SHAPE = ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")  # depends on the batch size or padding
 
 
 def multiplies_padding(node: node_def_pb2.NodeDef) -> bool:
@@ -62,10 +63,11 @@ def multiplies_other_zeros(node: node_def_pb2.NodeDef) -> bool:
         return True
     if _by_one_dnn(node):
         return False
+    if node.op in _BY_SHAPE:
+        return True
     if node.attr["padding"].s != b"VALID":
-        return node.op in ("Conv3DBackpropFilterV2", _LEAVES_OUT_OTHER_CHANNELS)
-    between = node.op in _MULTIPLIES_BETWEEN_STRIDES and max(node.attr["strides"].list.i) > 1
-    return between or node.op == "Conv3DBackpropFilterV2"
+        return node.op == _LEAVES_OUT_OTHER_CHANNELS
+    return node.op == _MULTIPLIES_BETWEEN_STRIDES and max(node.attr["strides"].list.i) > 1
 
 
 def _by_one_dnn(node: node_def_pb2.NodeDef) -> bool:

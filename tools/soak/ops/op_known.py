@@ -28,6 +28,7 @@ EMPTY: dict[str, str] = {
     **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), "the CPU uses oneDNN, which returns zeros for an empty gradient"),
     **dict.fromkeys((f"{kind}{axes}" for kind in ("RFFT", "IRFFT") for axes in ("", "2D", "3D")), _UNINITIALISED),
     "MatrixSolveLs": _UNINITIALISED,  # of matrices without rows
+    "Conv3DBackpropInputV2": _UNINITIALISED,  # of a gradient without channels
 }
 _WITHOUT_ELEMENTS = ("empty", "zero-size dimension")
 
