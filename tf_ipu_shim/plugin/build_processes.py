@@ -24,11 +24,7 @@ _running: set[subprocess.Popen[str]] = set()
 
 
 class _Interrupted(BaseException):
-    """A signal of `_ENDING` that arrived."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal_number)
-        self.signal_number = signal_number
+    """A signal of `_ENDING` arrived."""
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -49,7 +45,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Co
 
 
 def map_in_parallel(function: Callable[[Item], Result], items: Iterable[Item], count: int) -> list[Result]:
-    """Returns the results of `function`, `count` calls at a time; if interrupted, ends what the calls run.
+    """Returns the results of `function`, `count` calls at a time; at an exception ends what the calls run.
 
     Example:
         >>> map_in_parallel(abs, [-1, 2], count=2)
@@ -62,9 +58,7 @@ def map_in_parallel(function: Callable[[Item], Result], items: Iterable[Item], c
         try:
             futures = [pool.submit(function, item) for item in items]
             return [future.result() for future in futures]
-        except Exception:
-            raise
-        except BaseException:
+        except BaseException:  # an interruption may become another one in the locks of a thread that starts
             pool.shutdown(wait=False, cancel_futures=True)
             # A call may start its process only now.
             while alive := [thread for thread in threads if thread.is_alive()]:
@@ -83,22 +77,24 @@ def cleaned_up_at_signals() -> Iterator[None]:
     own: list[signal.Signals] = []
     if threading.current_thread() is threading.main_thread():
         own = [number for number in _ENDING if signal.getsignal(number) == signal.SIG_DFL]
-    for number in own:
-        signal.signal(number, _raise)
     received: list[int] = []
+
+    def interrupt(signal_number: int, _frame: FrameType | None) -> None:
+        received.append(signal_number)
+        raise _Interrupted
+
+    for number in own:
+        signal.signal(number, interrupt)
     try:
         yield
-    except _Interrupted as interruption:
-        received.append(interruption.signal_number)
+    except BaseException:
+        if not received:
+            raise
     finally:
         for number in own:
             signal.signal(number, signal.SIG_DFL)
         for signal_number in received:
             os.kill(os.getpid(), signal_number)
-
-
-def _raise(signal_number: int, _frame: FrameType | None) -> None:
-    raise _Interrupted(signal_number)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
