@@ -19,7 +19,7 @@ EPSILON = 1e-3
 
 
 class WholeTables(keras.optimizers.SGD):
-    """Clips the gradient of a table as a whole, as on an IPU; stock Keras clips each lookup."""
+    """Takes the gradient of a table as a whole, as on an IPU; stock Keras clips lookups, and moves only their rows."""
 
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         pairs = [(tf.convert_to_tensor(gradient), variable) for gradient, variable in grads_and_vars]
@@ -34,7 +34,11 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "list": lambda: [keras.optimizers.SGD(0.05), keras.optimizers.Adam(0.01, epsilon=EPSILON)],
 }
 
-STOCK_OPTIMIZERS: dict[str, Callable[[], Any]] = {**OPTIMIZERS, "clipped": lambda: WholeTables(0.05, clipnorm=0.1)}
+STOCK_OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    **OPTIMIZERS,
+    "sgd": lambda: WholeTables(0.05, momentum=0.5),
+    "clipped": lambda: WholeTables(0.05, clipnorm=0.1),
+}
 """The same for stock Keras."""
 
 
