@@ -52,7 +52,6 @@ def run(pytester, monkeypatch):
     return start
 
 
-@pytest.mark.slow
 def test_baselines_in_another_order_and_the_table(run):
     result = run(BASELINES, "--ipu-report")
     result.assert_outcomes(passed=2, failed=2)
