@@ -307,7 +307,6 @@ assert [device.name for device in device_lib.list_local_devices()][-1] == "/devi
 """
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize(
     ("options", "text"),
     [

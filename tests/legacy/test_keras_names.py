@@ -138,7 +138,6 @@ def test_optimizers_of_tensorflow_1(ipus, name):
         assert_same(trained(compiled(sequential(), make, steps_per_execution=8)), expected)
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize("pipelined", [False, True])
 def test_a_tensorflow_1_optimizer_that_computes_its_gradients(ipus, pipelined):
     """It is asked where gradients are accumulated, as in Graphcore's Keras: here it doubles them."""

@@ -30,7 +30,6 @@ def test_sdks_that_deleted_the_classes(monkeypatch, sdk):
             kind([])
 
 
-@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize(
     "make, optimizer",
     [

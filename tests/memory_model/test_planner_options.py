@@ -52,7 +52,6 @@ def layer(kind):
     return model
 
 
-@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize(
     ("model", "forward"),
     [
@@ -317,7 +316,6 @@ def products(shapes):
     )
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize("mapping, name", [([0, 1], None), ([0, 0], "inner")], ids=["by themselves", "in a program"])
 def test_a_stages_options_hold_in_its_loops(environment, tmp_path, mapping, name):
     def stage(number, x):

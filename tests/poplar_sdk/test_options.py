@@ -155,7 +155,6 @@ def test_float_exceptions_stop_the_program(run, case):
     assert run(f"{case} in range", "debug.floatPointOpException", "true") == "0.25 0.25"
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize(
     ("kind", "option"),
     [

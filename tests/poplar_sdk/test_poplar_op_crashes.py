@@ -10,8 +10,6 @@ import textwrap
 import pytest
 from slow_cases import slowly
 
-pytestmark = pytest.mark.one_version
-
 
 @pytest.mark.parametrize(
     ("op_name", "ends", "line"),

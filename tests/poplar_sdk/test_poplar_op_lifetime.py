@@ -15,7 +15,6 @@ from tf_ipu_shim.ipu import custom_ops, ipu_compiler, scopes
 from tf_ipu_shim import memory_report
 from tf_ipu_shim.poplar_sdk import bridge
 
-pytestmark = pytest.mark.one_version
 v1 = tf.compat.v1
 A = np.float32([1, -2, 3])
 
@@ -49,7 +48,6 @@ def resident_bytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize("mode", ["xla", "kernels"])
 def test_ops_are_freed_with_their_program(product, monkeypatch, mode):
     monkeypatch.setenv("TF_IPU_SHIM_EXECUTION_MODE", mode)

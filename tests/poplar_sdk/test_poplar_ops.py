@@ -27,7 +27,6 @@ from tf_ipu_shim import memory_report
 from tf_ipu_shim.poplar_sdk import toolchain
 from tf_ipu_shim.profiling import reader
 
-pytestmark = pytest.mark.one_version
 v1 = tf.compat.v1
 SOURCES = pathlib.Path(__file__).with_name("sources")
 A, B = np.float32([1, -2, 3]), np.float32([4, -8, 12])

@@ -48,7 +48,6 @@ def test_functions_estimate_the_cycles_of_vertices(run):
     assert cycles == [workers * (3000 + 500 + 5), workers * (70 + 5), workers * 8, workers * 77]
 
 
-@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize(
     ("case", "message"),
     [

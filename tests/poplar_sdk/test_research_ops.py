@@ -129,7 +129,6 @@ def test_a_vertex_of_the_supervisor(run, op):
     np.testing.assert_allclose(total, x.sum(dtype=np.float64), rtol=1e-5)
 
 
-@pytest.mark.ci_cases(1)
 def test_codelets_from_text(run, op):
     x = normal(5, 5)
     (y,) = run(lambda x: op("FromText", [x], [x.shape]), x)

@@ -127,7 +127,6 @@ def test_another_program_does_not_know_them(op):
         run(lambda x: op("Uses", x))
 
 
-@pytest.mark.ci_cases(1)
 def test_an_op_prefers_its_own_codelets(op, tmp_path):
     other = tmp_path / "other.cpp"
     other.write_text(OTHER)

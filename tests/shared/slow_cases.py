@@ -1,6 +1,6 @@
 """Cases of a test that are left to `make test-slow`: another of the same test says as much of what usually breaks."""
 
-import itertools
+import collections
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,10 +14,12 @@ def slowly(*case: Any) -> Any:
 
 def leave_out_cases(items: Iterable[pytest.Item]) -> None:
     """Marks as slow all but N cases of each test that is marked `ci_cases(N)`; these N are spread over all."""
-    for _, group in itertools.groupby(items, key=lambda item: item.nodeid.partition("[")[0]):
-        cases = list(group)
-        mark = cases[0].get_closest_marker("ci_cases")
-        if mark is not None:
-            kept = {len(cases) * number // mark.args[0] for number in range(mark.args[0])}
-            for index in set(range(len(cases))) - kept:
-                cases[index].add_marker("slow")
+    cases_of = collections.defaultdict(list)
+    for item in items:  # fixtures of a module may have put others between a test's cases
+        if item.get_closest_marker("ci_cases") is not None:
+            cases_of[item.nodeid.partition("[")[0]].append(item)
+    for cases in cases_of.values():
+        (count,) = cases[0].get_closest_marker("ci_cases").args
+        kept = {len(cases) * number // count for number in range(count)}
+        for index in set(range(len(cases))) - kept:
+            cases[index].add_marker("slow")

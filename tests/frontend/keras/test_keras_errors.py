@@ -412,7 +412,6 @@ def test_targets_may_be_missing_where_a_model_adds_its_loss():
             model(False).fit(X[:16], batch_size=8, verbose=0)
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize(("asynchronous", "method"), [(False, "dequeue"), (True, "start"), (True, "join")])
 def test_what_ctrl_c_left_is_not_the_next_call_s(monkeypatch, asynchronous, method):
     """Ctrl-C before results are taken, and while the thread that takes them is started or waited for."""

@@ -151,7 +151,6 @@ def selected(ipus, **options):
     return {"ipu_options": config, **options}
 
 
-@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize("loop", [1, 4])
 @pytest.mark.parametrize("marked", [False, True])
 def test_a_replica_has_as_many_ipus_as_there_are_shards(stock, loop, marked, tmp_path):
@@ -301,7 +300,6 @@ def test_losses_and_predictions_of_made_up_data_are_zeros(tmp_path, monkeypatch)
         assert not np.any(found["y"] if isinstance(found, dict) else found)
 
 
-@pytest.mark.ci_cases(3)
 @pytest.mark.parametrize(
     ("release", "counting", "mini_batches"),
     [

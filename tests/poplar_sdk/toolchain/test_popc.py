@@ -408,7 +408,6 @@ class Sync : public poplar::Vertex { public: void compute() { asm volatile("%s" 
 """
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize(("instruction", "clobbers"), [("runall $m1, $m2, 0", '"memory"'), ("nop", '"$a2:3"')])
 def test_assembly_of_ipus_is_refused_by_name(tmp_path, instruction, clobbers):
     done = _compile_alone(tmp_path, ASSEMBLY % (instruction, clobbers))

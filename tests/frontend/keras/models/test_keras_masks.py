@@ -88,7 +88,6 @@ def results(model, x, y, **compiling):
     return [model.fit(x, y, shuffle=False, **CHOICES).history, model.predict(x, **CHOICES)]
 
 
-@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_masks_go_through_stages(ipus, name):
     make, x, y, stages = MODELS[name]

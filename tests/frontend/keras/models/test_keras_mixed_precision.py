@@ -47,7 +47,6 @@ def trained(optimizer, y, batch_size=4, epochs=2, accumulated=1, **compiling):
     return scales, model.get_weights()
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize("accumulated", [1, 4])
 def test_overflows_lower_the_scale(accumulated):
     epochs = 2 if accumulated == 1 else 6

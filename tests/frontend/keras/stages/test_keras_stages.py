@@ -143,7 +143,6 @@ def test_a_subclass_that_was_built_is_assigned():
     assert_same(got, on_the_cpu(subclassed, 32))
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize("named", [False, True])
 def test_the_call_of_a_subclass_may_need_training(named):
     """As `Model.build` of Keras allows; layers act by it, whether the model hands it on or not."""

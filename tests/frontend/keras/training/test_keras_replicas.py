@@ -27,7 +27,6 @@ def test_two_replicas(ipus):
     assert_same(got, on_the_cpu(sequential, 16))
 
 
-@pytest.mark.ci_cases(1)
 @pytest.mark.parametrize(("version", "executions"), [("2.4", 2), ("2.5", 1), ("3.4", 1)])
 def test_steps_per_execution_count_all_replicas_before_sdk_2_5(ipus, monkeypatch, version, executions):
     monkeypatch.setenv("TF_IPU_SHIM_SDK", version)

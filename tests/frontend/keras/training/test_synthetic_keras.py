@@ -27,7 +27,6 @@ def model_of(kind):
     return model
 
 
-@pytest.mark.ci_cases(2)
 @pytest.mark.parametrize(
     ("kind", "ipus"), [("plain", 1), ("replicated", 2), ("asynchronous", 1), ("accumulating", 1), ("pipelined", 2)]
 )
