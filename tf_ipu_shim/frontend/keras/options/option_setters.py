@@ -41,9 +41,8 @@ class OptionSetters:
             gradient_accumulation_optimizer_kwargs, gradient_accumulation_reduction_method
         )
         steps = options.check_steps(gradient_accumulation_steps_per_replica)
-        options.check_accumulation_kwargs(gradient_accumulation_optimizer_kwargs, steps)
+        keywords = options.checked_accumulation_kwargs(gradient_accumulation_optimizer_kwargs, steps)
         booleans.check_boolean("use_v2_gradient_accumulation_optimizer", use_v2_gradient_accumulation_optimizer)
-        keywords = gradient_accumulation_optimizer_kwargs
         note_arguments(
             "Model.set_gradient_accumulation_options",
             use_v2_gradient_accumulation_optimizer=use_v2_gradient_accumulation_optimizer,
@@ -54,7 +53,7 @@ class OptionSetters:
         self._set(
             accumulation_steps=steps,
             accumulation_reduction=gradient_accumulation_reduction_method,
-            accumulation_kwargs=dict(gradient_accumulation_optimizer_kwargs),
+            accumulation_kwargs=keywords,
             use_v2_accumulation=use_v2_gradient_accumulation_optimizer,
         )
 

@@ -84,11 +84,9 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def check_accumulation_kwargs(kwargs: Any, steps: int | None) -> None:
-    """Checks the arguments of the accumulating optimizer."""
+def checked_accumulation_kwargs(kwargs: Mapping[str, Any], steps: int | None) -> dict[str, Any]:
+    """Returns the arguments of the accumulating optimizer, without a count where `steps` accumulates nothing."""
     name = "gradient_accumulation_optimizer_kwargs"
-    if not isinstance(kwargs, dict):
-        raise TypeError(f"`{name}` must be a dictionary, not {type(kwargs).__name__}. Pass a dictionary.")
     if "opt" in kwargs:
         raise ValueError(
             f"Found `opt` key in `{name}`. This is not supported: the optimizer which the model has been compiled with "
@@ -106,7 +104,7 @@ def check_accumulation_kwargs(kwargs: Any, steps: int | None) -> None:
             f"set_gradient_accumulation_options has no argument `{_COUNT}`: the model accumulates no gradients. Pass "
             "`gradient_accumulation_steps_per_replica` to accumulate them."
         )
-        kwargs.pop(_COUNT)
+        kwargs = {key: value for key, value in kwargs.items() if key != _COUNT}
     for key in kwargs:
         if key not in _ACCUMULATOR_OPTIONS:
             raise TypeError(
@@ -114,6 +112,7 @@ def check_accumulation_kwargs(kwargs: Any, steps: int | None) -> None:
                 f"{', '.join(_ACCUMULATOR_OPTIONS)}. Remove it, or correct its name."
             )
     check_options(1, kwargs.get("offload_weight_update_variables"), kwargs.get("replicated_optimizer_state_sharding"))
+    return dict(kwargs)
 
 
 def check_device_mapping(mapping: Any) -> list[int] | None:
