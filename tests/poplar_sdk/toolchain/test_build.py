@@ -249,18 +249,8 @@ else:
 def test_what_is_linked_to_the_libraries_loads(python, how, expected):
     prefix, folder = build.ensure_built(), python.directory
     source = "#include <poplar/Type.hpp>\nbool known() { return poplar::FLOAT.toString().empty(); }\n"
-    words = [
-        "g++",
-        "-shared",
-        "-fPIC",
-        "-std=c++17",
-        f"-I{prefix}/include",
-        "-xc++",
-        "-",
-        "-o",
-        folder / "liblinked.so",
-    ]
-    subprocess.run([*words, f"-L{prefix}/lib", "-lpoplar"], input=source, text=True, check=True)
+    words = ["g++", "-shared", "-fPIC", "-std=c++17", f"-I{prefix}/include", f"-L{prefix}/lib", "-xc++", "-"]
+    subprocess.run([*words, "-o", folder / "liblinked.so", "-lpoplar"], input=source, text=True, check=True)
     script = python.script(LOADING.replace("./", f"{folder}/"))
     assert expected in python.succeeds("-m", "tf_ipu_shim.cli", "run", script, how)
 

@@ -43,7 +43,8 @@ OPERANDS = {
 }
 _LEAVES_OUT_OTHER_CHANNELS = "DepthwiseConv2dNativeBackpropFilter"
 _MULTIPLIES_BETWEEN_STRIDES = "DepthwiseConv2dNativeBackpropInput"
-_BY_SHAPE = ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")  # depends on the batch size or padding
+# Whether their kernels multiply padding depends on the batch size or on the padding.
+_BY_SHAPE = ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
 
 
 def multiplies_padding(node: node_def_pb2.NodeDef) -> bool:
